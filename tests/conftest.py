@@ -99,3 +99,20 @@ def postgres(postgres_server: PostgresServer) -> Iterator[Database]:
     database = postgres_server.schema()
     yield database
     database.close()
+
+
+@pytest.fixture(scope="session")
+def object_storage() -> Iterator[str]:
+    """One S3 for all tests of a test process; its address."""
+    from tests.object_store import object_store
+
+    with object_store() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(object_storage: str) -> str:
+    """An empty bucket, as a URI."""
+    from tests.object_store import new_bucket
+
+    return new_bucket()

@@ -19,6 +19,7 @@ from tests.connectors.reading import read_all
 from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.part_writers import ParquetPart
+from transom.connectors.storage import create_file
 from transom.core.errors import SinkError
 from transom.core.schema import BOOLEAN, DATE, DOUBLE, INTEGER, REAL, TIMESTAMP, VARCHAR, Column, Schema
 
@@ -312,7 +313,8 @@ def test_columns_of_parquet_are_dictionaries_where_values_come_again(tmp_path: P
 def test_a_parquet_part_of_nested_or_of_no_rows_is_whole(tmp_path: Path) -> None:
     nested = pa.table({"a": [[n] for n in range(5_000)], "b": [{"c": n} for n in range(5_000)]})
     for number, rows_of in enumerate((nested, nested.slice(0, 0))):
-        writer = ParquetPart(str(tmp_path / f"{number}.parquet"), nested.schema)
+        path = str(tmp_path / f"{number}.parquet")
+        writer = ParquetPart(path, create_file(path), nested.schema)
         for batch in rows_of.to_batches():
             writer.write(batch)
         writer.close()

@@ -24,8 +24,8 @@ FILES: Final = (
     Bug(
         "a_link_leads_out",
         "core/location.py",
-        "os.path.realpath(path)]) != self.folder",
-        "os.path.abspath(path)]) != self.folder",
+        "os.path.realpath(path)]) == self.folder",
+        "os.path.abspath(path)]) == self.folder",
         "a link in the folder of --within leads to any file",
     ),
     Bug(
@@ -55,5 +55,47 @@ FILES: Final = (
         "if found <= different]",
         "if found >= different]",
         "Parquet files are larger and take longer to write",
+    ),
+    Bug(
+        "a_folder_is_its_first_letters",
+        "core/location.py",
+        """return f"{path.rstrip('/')}/".startswith(f"{self.folder}/")""",
+        "return path.startswith(self.folder)",
+        "a query that is kept within s3://b/in reads s3://b/inside",
+    ),
+    Bug(
+        "a_commit_counts_again",
+        "connectors/storage_sink.py",
+        "if self._log.run == self._run and self._log.epoch >= epoch:",
+        "if self._log.run == self._run and self._log.epoch > epoch:",
+        "the rows of a batch that is run again after its commit are there twice",
+    ),
+    Bug(
+        "both_runs_count",
+        "connectors/commit_log.py",
+        "if not instead:",
+        "if instead or not instead:",
+        "a run that takes over a folder of a storage shows its rows beside those of the other one",
+    ),
+    Bug(
+        "prepared_files_are_left_over",
+        "connectors/storage_sink.py",
+        """self._tidy({name for _, (name, *_) in token.get("files", ())})""",
+        "self._tidy(set())",
+        "a run that resumes before the commit of its last epoch removes the files of that epoch",
+    ),
+    Bug(
+        "two_owners_of_a_checkpoint",
+        "program/checkpoint_folder.py",
+        "self.read(_OWNER) != self._owner",
+        "self.read(_OWNER) is None",
+        "of two runs with one checkpoint on a storage both go on, and each writes over the other",
+    ),
+    Bug(
+        "staged_rows_are_left_over",
+        "connectors/staged_sink.py",
+        """if token is None or entry.name != token.get("file"):""",
+        """if token is None or entry.name:""",
+        "rows that a checkpoint on a storage counts are removed before they are sent",
     ),
 )

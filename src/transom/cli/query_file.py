@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transom.core.errors import OptionError, TransomError
-from transom.core.location import Within, local_path
+from transom.core.location import Within, absolute_path, storage_path
 from transom.plan.options import read_option
 
 
@@ -56,7 +56,7 @@ def confinement(folder: str | None) -> Within | None:
 def absolute(path: str | None) -> str | None:
     """A path of the command line, which begins at the current folder."""
     try:
-        return None if path is None else os.path.abspath(local_path(path))
+        return None if path is None else absolute_path(storage_path(path))
     except OptionError as error:
         raise UsageError(error.what, remedy=error.remedy) from None
 

@@ -15,10 +15,10 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +31,8 @@ MANY_ROWS: Final = 1 << 18
 """So many rows of a partition are written to several files."""
 
 WRITERS: Final = 2
+
+Part = TypeVar("Part")
 
 _UNSEEN: Final = re.compile(r"\.part-[0-9a-f]{32}\.new")
 
@@ -47,16 +49,7 @@ class PartFiles:
 
         Many rows are written by several threads at once: a file has one writer, which takes longer than what made them.
         """
-        shares = _shares(list(rows))
-        if len(shares) == 1:
-            return [self._write(shares[0])]
-        with ThreadPoolExecutor(len(shares), "transom-parts") as pool:
-            writing = [pool.submit(self._write, share) for share in shares]
-        if any(each.exception() is not None for each in writing):
-            for each in writing:
-                if each.exception() is None:
-                    os.unlink(os.path.join(self.folder, each.result()))
-        return [each.result() for each in writing]
+        return write_shares(rows, self._write, lambda name: os.unlink(os.path.join(self.folder, name)))
 
     def _write(self, rows: Iterable[pa.RecordBatch]) -> str:
         name = f".part-{secrets.token_hex(16)}.new"
@@ -71,6 +64,22 @@ class PartFiles:
                 os.unlink(writer.path)
                 raise
         return name
+
+
+def write_shares(
+    rows: Iterable[pa.RecordBatch], write: Callable[[list[pa.RecordBatch]], Part], remove: Callable[[Part], None]
+) -> list[Part]:
+    """What `write` gives for every share of the rows; when one fails the others are removed."""
+    shares = _shares(list(rows))
+    if len(shares) == 1:
+        return [write(shares[0])]
+    with ThreadPoolExecutor(len(shares), "transom-parts") as pool:
+        writing = [pool.submit(write, share) for share in shares]
+    if any(each.exception() is not None for each in writing):
+        for each in writing:
+            if each.exception() is None:
+                remove(each.result())
+    return [each.result() for each in writing]
 
 
 def _shares(rows: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.connectors.arrow_input import columns_of, readable
+from transom.connectors.compressed import open_text
 from transom.connectors.conform import fold
 from transom.connectors.files import FileSource
 from transom.connectors.fit import fit
@@ -102,7 +103,7 @@ def _csv_columns(
     file: Listed, known: FileProperties, properties: dict[str, str], within: Within | None
 ) -> Schema | None:
     try:
-        with open(file.path, "rb") as handle:
+        with open_text(file) as handle:
             header = read_names(handle, file, first_byte(handle), known, growing=False)
     except OSError as error:
         raise cannot_read(file.path, error) from None
@@ -149,7 +150,7 @@ def _json_columns(file: Listed) -> Schema | None:
 def _objects(file: Listed) -> Iterator[dict[str, Any]]:
     """The first rows; a line that is no object is passed over here, and rejected when it is read."""
     try:
-        with open(file.path, "rb") as handle:
+        with open_text(file) as handle:
             handle.seek(first_byte(handle).offset)
             lines = handle.read(_MOST_BYTES).split(b"\n")
             whole = not handle.read(1)

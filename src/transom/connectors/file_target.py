@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from transom.connectors.listing import show
 from transom.connectors.part_writers import PartWriter, append_part, open_part
-from transom.connectors.properties import FileProperties, format_by_extension, read_file_properties
+from transom.connectors.properties import FileProperties, compression_of, format_by_extension, read_file_properties
 from transom.core.errors import OptionError, SinkError
-from transom.core.location import Within
+from transom.core.location import Within, absolute_path, is_remote
 from transom.core.schema import unique_names
 
 
@@ -39,9 +39,11 @@ class FileTarget:
         read = read_sink_properties(properties, within)
         names = unique_names(schema.names)
         unique = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
-        path = os.path.abspath(read.path)
+        path = absolute_path(read.path)
         if _is_folder(read.path):
             return FileTarget(read, unique, None, path, within)
+        if is_remote(path):
+            return FileTarget(read, unique, path, os.path.dirname(path), within)
         folder = hidden(path, ".parts")
         if within is not None:
             within.check(folder)
@@ -152,15 +154,22 @@ class FileTarget:
         try:
             yield
         except OSError as error:
+            remedy = "check that the folder may be written to and that the disk has room"
+            if is_remote(self.folder):
+                remedy = "check that the environment has what the storage asks for: address, region, credentials"
             raise SinkError(
-                f"'{show(self.properties.path)}' cannot be written: {error.strerror or error}",
-                remedy="check that the folder may be written to and that the disk has room",
+                f"'{show(self.properties.path)}' cannot be written: {error.strerror or error}", remedy=remedy
             ) from error
 
 
 def read_sink_properties(given: dict[str, str], within: Within | None = None) -> FileProperties:
     """The properties of a sink, with its format; or OptionError with what to write instead."""
     properties = read_file_properties(given, source=False)
+    if compression_of(properties.path) is not None:
+        raise OptionError(
+            f"a sink writes no compressed text, as '{show(properties.path)}' would be",
+            remedy="write a path without that ending; Parquet files are compressed inside",
+        )
     if within is not None:
         within.check(properties.path)
     file_format = properties.format_of(properties.path)
@@ -193,4 +202,6 @@ def sync_folder(path: str) -> None:
 
 
 def _is_folder(path: str) -> bool:
-    return path.endswith(("/", os.sep)) or format_by_extension(path) is None or os.path.isdir(path)
+    if path.endswith(("/", os.sep)) or format_by_extension(path) is None:
+        return True
+    return not is_remote(path) and os.path.isdir(path)

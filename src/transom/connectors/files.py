@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,21 +18,25 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from transom.connectors.compressed import mark_of_compressed
 from transom.connectors.conform import DeclaredRows, ParsedRows, column_index, conform, fold, reject_rows
 from transom.connectors.connector import Limits, Plan, Source, Split, SplitRows
 from transom.connectors.listing import Listed, cannot_read, list_files, path_of, show
 from transom.connectors.parquet_rows import Footers, ParquetRows, cut_at_groups, open_parquet, reject_shorter
-from transom.connectors.properties import read_file_properties
+from transom.connectors.properties import compression_of, read_file_properties
 from transom.connectors.recognise import mark_of_parquet, read_entry, reject_another
 from transom.connectors.source import Chunk, Growing, Position, Rejected
 from transom.connectors.splits import SPLIT_RECORDS
+from transom.connectors.storage import open_file
 from transom.connectors.text_rows import read_text_split, reject_replaced
 from transom.connectors.text_scan import TextScan
 from transom.core.errors import OptionError, SourceError
-from transom.core.location import Within
+from transom.core.location import Within, absolute_path, is_remote
 from transom.core.schema import Schema
 
 _MOST_FILES: Final = 16
+_SECONDS_OF_A_LISTING: Final = 1.0
+"""A storage charges for being asked, so one that is followed is not asked more often."""
 
 
 class FileSource(Source):
@@ -65,6 +70,7 @@ class FileSource(Source):
         self._declared = DeclaredRows(in_files, at, self._properties.time_unit)
         self._read: frozenset[int] | None = None  # places of the columns of which anybody reads a value
         self._known: dict[str, Listed] = {}
+        self._listed_at = -_SECONDS_OF_A_LISTING
         self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
         # These save finding things again, and nothing else.
         self._parquet: ParquetRows | None = None  # open where the last read stopped
@@ -74,7 +80,7 @@ class FileSource(Source):
     @property
     def sampled(self) -> bool:
         path = self._properties.path
-        return not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path)  # and no pipe
+        return is_remote(path) or not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path)  # and no pipe
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,7 +97,7 @@ class FileSource(Source):
         """Of many files the first ones; the others lie beside them."""
         with suppress(SourceError):  # one that cannot be read is reported by whoever reads it
             listed = list_files(self._properties.path, may_be_empty=True, within=self._within)
-            return {os.path.abspath(each.path): each.size for each in listed[:_MOST_FILES]}
+            return {absolute_path(each.path): each.size for each in listed[:_MOST_FILES]}
         return {}
 
     def plan(self, position: Position, limits: Limits, *, growing: Growing = False) -> Plan:
@@ -135,7 +141,7 @@ class FileSource(Source):
             return splits, [stop, footer.mark], stop == footer.rows, (stop - start) * footer.row_bytes
         if self._scan is None or self._scan.file.path != file.path:
             self._scan = TextScan(file, self._declared, self._properties)
-        found = self._scan.plan(at, max_rows, max_bytes, growing)
+        found = self._scan.plan(at, max_rows, max_bytes, growing and not self._is_unit(file.name))
         return found.splits, found.at, found.finished, found.bytes
 
     def read_split(self, split: Split) -> Iterator[SplitRows]:
@@ -169,7 +175,7 @@ class FileSource(Source):
             if file.name == current or not file.size:
                 continue
             at = files.get(file.name)
-            if at is None or (self._format_of(file.name) != "parquet" and read_entry(at, 2)[0][0] != file.size):
+            if at is None or (not self._is_unit(file.name) and read_entry(at, 2)[0][0] != file.size):
                 yield file
             elif self._recognised.get(file.name) != file.state:
                 self._recognise(file, at)
@@ -180,8 +186,11 @@ class FileSource(Source):
             if self._format_of(file.name) == "parquet":
                 rows, mark = _parquet_at(at)
                 reject_another(file, mark, mark_of_parquet(file.path), f"{rows} rows")
+            elif self._is_unit(file.name):
+                (read, _), mark = read_entry(at, 2)
+                reject_another(file, mark, mark_of_compressed(file.path), f"{read} bytes")
             else:
-                with open(file.path, "rb") as handle:
+                with open_file(file.path) as handle:
                     reject_replaced(handle, file, at)
         except FileNotFoundError:
             return
@@ -190,18 +199,21 @@ class FileSource(Source):
         self._recognised[file.name] = file.state
 
     def _list(self, files: dict[str, Any], current: str | None, growing: bool) -> list[Listed]:
-        # A Parquet file that has been read does not grow, so nobody need look at it again.
-        parquet = (name for name in self._recognised if self._format_of(name) == "parquet")
-        settled = {name for name in parquet if name in files and name != current}
+        path, now = self._properties.path, time.monotonic()
+        if growing and is_remote(path) and now - self._listed_at < _SECONDS_OF_A_LISTING:
+            return list(self._known.values())
+        # A file that does not grow and has been read, nobody need look at again.
+        units = (name for name in self._recognised if self._is_unit(name))
+        settled = {name for name in units if name in files and name != current}
         listed = list_files(
-            self._properties.path,
-            may_be_empty=growing or bool(files),
-            settled=settled,
-            known=files,
-            within=self._within,
+            path, may_be_empty=growing or bool(files), settled=settled, known=files, within=self._within
         )
-        self._known = {file.name: file for file in listed}
+        self._known, self._listed_at = {file.name: file for file in listed}, now
         return listed
+
+    def _is_unit(self, name: str) -> bool:
+        """Whether nothing is ever added to a file."""
+        return self._format_of(name) == "parquet" or compression_of(name) is not None
 
     def _read_parquet(self, file: Listed, start: int, max_rows: int, batch_rows: int) -> Chunk:
         rows = self._parquet

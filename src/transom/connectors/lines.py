@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,12 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK: Final = 256 * 1024
 _NEWLINE: Final = 10
 _RETURN: Final = 13
+
+
+class Readable(Protocol):
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+    def read(self, count: int = -1, /) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def split_lines(data: bytes, last: bool) -> Cut:
 
 
 def read_records(
-    file: BinaryIO, name: str, at: TextOffset, max_rows: int, split: Split, *, growing: bool, blank_is_row: bool = False
+    file: Readable, name: str, at: TextOffset, max_rows: int, split: Split, *, growing: bool, blank_is_row: bool = False
 ) -> RecordSplit:
     """At most `max_rows` complete records from `at` on; blank lines are none unless `blank_is_row`."""
     file.seek(at.offset)

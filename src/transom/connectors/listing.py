@@ -1,10 +1,12 @@
 """Which files a path means, in the order of their names: one file, those of a folder, those that match a pattern.
 
-A file that has several names by links among them is listed once. `**` does not go through links to folders.
+A file that has several names by links among them is listed once. `**` does not go through links to folders. Of a folder
+on a storage that has a log of what is committed, the files are those of the log, in its order (see commit_log).
 """
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import stat
@@ -12,8 +14,10 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from transom.connectors.commit_log import FOLDER, read_log
+from transom.connectors.storage import Entry, Storage, storage_of
 from transom.core.errors import SourceError
-from transom.core.location import Within
+from transom.core.location import Within, is_remote
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,13 @@ class Listed:
     path: str
     size: int
     state: tuple[int, ...] = ()
+
+    def now(self) -> tuple[int, ...]:
+        """The size and the time that it has at this moment; on a storage those of the listing, which is as young."""
+        if is_remote(self.path):
+            return self.state
+        status = os.stat(self.path)
+        return status.st_size, status.st_mtime_ns
 
 
 def list_files(
@@ -53,6 +64,12 @@ def list_files(
 
 
 def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Container[str]) -> list[Listed]:
+    if is_remote(path):
+        try:
+            listed = _listed_remotely(storage_of(path), path, may_be_empty)
+        except (OSError, ValueError) as error:
+            raise cannot_read(path, error) from None
+        return [file for file in listed if file.name not in settled]
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -75,18 +92,83 @@ def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Conta
 
 def path_of(path: str, name: str) -> str:
     """Where the file lies that `list_files` gave this name."""
+    if is_remote(path):
+        return name if is_remote(name) else os.path.join(path, name)
     return os.path.join(path, name) if os.path.isdir(path) else name
+
+
+def _listed_remotely(storage: Storage, path: str, may_be_empty: bool) -> list[Listed]:
+    """Where there are no files there is no folder on most storages: one that is to be filled is empty."""
+    entry = storage.entry(path)
+    if entry is None and glob.has_magic(path):
+        at = path.index("/", path.index("://") + 3)
+        matching = [
+            _remote(each, found, found) for found, each in _matching_remotely(storage, path[:at], path[at + 1 :])
+        ]
+        if not matching and not may_be_empty:
+            raise _no_match(path)
+        return sorted(matching, key=lambda file: file.name)
+    if entry is None:
+        if may_be_empty:
+            return []
+        raise _nothing(path)
+    if not entry.folder:
+        return [_remote(entry, path, path)]
+    entries = storage.entries(path)
+    log = read_log(storage, path) if any(each.folder and each.name == FOLDER for each in entries) else None
+    if log is not None:
+        states = [(file, (file.size, file.modified)) for file in log.files]
+        return [Listed(file.name, os.path.join(path, file.name), file.size, state) for file, state in states]
+    seen = (each for each in entries if not each.folder and not _hidden(each.name))
+    files = (_remote(each, each.name, os.path.join(path, each.name)) for each in seen)
+    return sorted(files, key=lambda file: file.name)
+
+
+def _matching_remotely(storage: Storage, folder: str, pattern: str) -> Iterator[tuple[str, Entry]]:
+    """The files below a folder that match; a wildcard stands for no slash, and for no hidden name."""
+    first, _, rest = pattern.partition("/")
+    if first == "**":
+        yield from _matching_remotely(storage, folder, rest or "*")
+        for entry in storage.entries(folder):
+            if entry.folder and not _hidden(entry.name):
+                yield from _matching_remotely(storage, f"{folder}/{entry.name}", pattern)
+    elif glob.has_magic(first):
+        for entry in storage.entries(folder):
+            if not _hidden(entry.name) and fnmatch.fnmatchcase(entry.name, first) and entry.folder == bool(rest):
+                path = f"{folder}/{entry.name}"
+                if rest:
+                    yield from _matching_remotely(storage, path, rest)
+                else:
+                    yield path, entry
+    elif rest:
+        yield from _matching_remotely(storage, f"{folder}/{first}", rest)
+    else:
+        found = storage.entry(f"{folder}/{first}")
+        if found is not None and not found.folder:
+            yield f"{folder}/{first}", found
+
+
+def _remote(entry: Entry, name: str, path: str) -> Listed:
+    return Listed(name, path, entry.size, entry.state)
 
 
 def _matching(path: str, settled: Container[str], known: Container[str], *, may_be_empty: bool) -> list[Listed]:
     if not glob.has_magic(path):
-        raise SourceError(f"there is no file or folder '{show(path)}'", remedy="correct the path of the source")
+        raise _nothing(path)
     matching = {name for name in _expanded(path) if not _hidden(os.path.basename(name))}
     names = [name for name, _, _ in _once([(name, name, os.path.islink(name)) for name in matching], known)]
     found = _present(sorted((name, name) for name in names if name not in settled))
     if not found and not may_be_empty:
-        raise SourceError(f"no file matches '{show(path)}'", remedy="correct the path of the source, or name a folder")
+        raise _no_match(path)
     return found
+
+
+def _nothing(path: str) -> SourceError:
+    return SourceError(f"there is no file or folder '{show(path)}'", remedy="correct the path of the source")
+
+
+def _no_match(path: str) -> SourceError:
+    return SourceError(f"no file matches '{show(path)}'", remedy="correct the path of the source, or name a folder")
 
 
 def _expanded(pattern: str) -> Iterator[str]:
@@ -146,4 +228,7 @@ def show(name: str) -> str:
 
 def cannot_read(path: str, error: Exception) -> SourceError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return SourceError(f"'{show(path)}' cannot be read: {why}", remedy="check that it is there and may be read")
+    remedy = "check that it is there and may be read"
+    if is_remote(path):
+        remedy += ", and that the environment has what the storage asks for: address, region, credentials"
+    return SourceError(f"'{show(path)}' cannot be read: {why}", remedy=remedy)

@@ -35,8 +35,9 @@ from transom.connectors.properties import read_time_unit, reject_unknown, taken_
 from transom.connectors.registry import find_connector, register
 from transom.connectors.screen import Screen
 from transom.connectors.sink_folder import reject_unmarked
+from transom.connectors.storage_sink import StorageFiles, check_folder
 from transom.connectors.terminal_sink import TerminalSink, read_terminal_properties
-from transom.core.location import Within
+from transom.core.location import Within, is_remote
 from transom.plan.catalogue import SinkDefinition, StreamDefinition, TableDefinition
 
 
@@ -142,6 +143,9 @@ def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
     """In one process by the number of parts; where batches come again by their numbers."""
     properties, schema, run, within = declared.properties, opening.schema, declared.run, declared.within
     resume = opening.resume
+    target = FileTarget.of(properties, schema, within)
+    if is_remote(target.folder):
+        return StorageFiles(target, run, resume, opening.snapshots)
     if opening.replayed:
         done, planned = (0, 0) if resume is None else (resume.done, resume.begun)
         snapshots = opening.snapshots
@@ -153,7 +157,10 @@ def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
 def _check_folder(declared: SinkDeclaration) -> None:
     """Rejects a folder that is somebody else's."""
     target = FileTarget.of(declared.properties, pa.schema([]), declared.within)
-    if target.file is None:
+    if is_remote(target.folder):
+        with target.errors():
+            check_folder(target)
+    elif target.file is None:
         with target.errors():
             reject_unmarked(target.folder)
 

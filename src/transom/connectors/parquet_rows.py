@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,9 @@ from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.recognise import mark_of_parquet
 from transom.connectors.splits import SPLIT_RECORDS
+from transom.connectors.storage import storage_of
 from transom.core.errors import SourceError
+from transom.core.location import is_remote
 
 
 @dataclass
@@ -73,14 +74,13 @@ class Footers:
     def __init__(self, declared: DeclaredRows, read: Collection[int] | None = None) -> None:
         self._declared = declared
         self._read = read
-        self._known: dict[str, tuple[tuple[int, int], Footer]] = {}
+        self._known: dict[str, tuple[tuple[int, ...], Footer]] = {}
 
     def of(self, file: Listed) -> Footer:
         try:
-            status = os.stat(file.path)
+            key = file.now()
         except OSError as error:
             raise cannot_read(file.path, error) from None
-        key = (status.st_size, status.st_mtime_ns)
         known = self._known.get(file.name)
         if known is None or known[0] != key:
             known = self._known[file.name] = (key, _read_footer(file, self._declared, self._read))
@@ -162,10 +162,12 @@ def reject_shorter(file: Listed, count: int, read: int) -> None:
 
 def _open(file: Listed) -> pyarrow.parquet.ParquetFile:
     try:
-        # Buffered, not pre-fetched: a column of a row group is not held in memory as a whole.
-        parquet = pyarrow.parquet.ParquetFile(
-            file.path, buffer_size=1024 * 1024, pre_buffer=False, coerce_int96_timestamp_unit="us"
-        )
+        if is_remote(file.path):  # where requests cost more than memory
+            where, given = storage_of(file.path).open(file.path), {"pre_buffer": True, "buffer_size": 0}
+        else:
+            # Buffered, not pre-fetched: a column of a row group is not held in memory as a whole.
+            where, given = file.path, {"pre_buffer": False, "buffer_size": 1024 * 1024}
+        parquet = pyarrow.parquet.ParquetFile(where, coerce_int96_timestamp_unit="us", **given)
         _ = parquet.schema_arrow.names  # decoded here, where it is reported
         return parquet
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 from typing import Final, Protocol
 
@@ -14,6 +13,7 @@ import pyarrow.parquet
 
 from transom.connectors.properties import FileProperties
 from transom.connectors.row_text import csv_header, csv_text, json_text
+from transom.connectors.storage import WriteFile, create_file
 
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 * 1024 * 1024
@@ -24,6 +24,8 @@ _SAMPLE: Final = 2048
 
 class PartWriter(Protocol):
     path: str
+    size: int
+    """How many bytes it has, when it is closed."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
@@ -36,10 +38,12 @@ class PartWriter(Protocol):
         ...
 
 
-def open_part(path: str, schema: pa.Schema, properties: FileProperties) -> PartWriter:
+def open_part(path: str, schema: pa.Schema, properties: FileProperties, file: WriteFile | None = None) -> PartWriter:
+    """Writes to the path, or to a file that is open already."""
+    file = create_file(path) if file is None else file
     if properties.format == "parquet":
-        return ParquetPart(path, schema)
-    return TextPart(path, schema, properties)
+        return ParquetPart(path, file, schema)
+    return TextPart(path, file, schema, properties)
 
 
 def append_part(writer: PartWriter, path: str) -> None:
@@ -55,42 +59,42 @@ def append_part(writer: PartWriter, path: str) -> None:
 class TextPart:
     """CSV with a header, or JSON lines."""
 
-    def __init__(self, path: str, schema: pa.Schema, properties: FileProperties) -> None:
+    def __init__(self, path: str, file: WriteFile, schema: pa.Schema, properties: FileProperties) -> None:
         self.path = path
+        self.size = 0
         self._names = schema.names
         self._delimiter = properties.delimiter_of(path) if properties.format == "csv" else None
         self._null = properties.null
         self._header = b"" if self._delimiter is None else csv_header(self._names, self._delimiter)
-        self._file = open(path, "wb")  # noqa: SIM115 (closed by close)
-        self._file.write(self._header)
+        self._file = file
+        self._file.sink.write(self._header)
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self._delimiter is None:
-            self._file.write(json_text(batch, self._names))
+            self._file.sink.write(json_text(batch, self._names))
         else:
-            self._file.write(csv_text(batch, self._delimiter, self._null))
+            self._file.sink.write(csv_text(batch, self._delimiter, self._null))
 
     def abort(self) -> None:
-        self._file.close()
+        self._file.abort()
 
     def append(self, path: str) -> None:
         with open(path, "rb") as part:
             part.seek(len(self._header))
-            shutil.copyfileobj(part, self._file, 1024 * 1024)
+            shutil.copyfileobj(part, self._file.sink, 1024 * 1024)
 
     def close(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        self.size = self._file.close()
 
 
 class ParquetPart:
     """Small batches are gathered into row groups of a size that readers like; by the first, columns are encoded."""
 
-    def __init__(self, path: str, schema: pa.Schema) -> None:
+    def __init__(self, path: str, file: WriteFile, schema: pa.Schema) -> None:
         self.path = path
+        self.size = 0
         self._schema = schema
-        self._file = open(path, "wb")  # noqa: SIM115 (closed by close)
+        self._file = file
         self._writer: pyarrow.parquet.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
 
@@ -105,12 +109,14 @@ class ParquetPart:
     def abort(self) -> None:
         if self._writer is not None:
             self._writer.close()
-        self._file.close()
+        self._file.abort()
 
     def _write_group(self) -> pyarrow.parquet.ParquetWriter:
         group = pa.Table.from_batches(self._waiting, self._schema)
         if self._writer is None:
-            self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema, use_dictionary=_repeating(group))
+            self._writer = pyarrow.parquet.ParquetWriter(
+                self._file.sink, self._schema, use_dictionary=_repeating(group)
+            )
         if len(group):
             self._writer.write_table(group)
             self._waiting = []
@@ -118,9 +124,7 @@ class ParquetPart:
 
     def close(self) -> None:
         self._write_group().close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        self.size = self._file.close()
 
 
 def _repeating(rows: pa.Table) -> list[str] | bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from transom.core.errors import OptionError
-from transom.core.location import local_path
+from transom.core.location import storage_path
 from transom.core.secrets import taken, variable_of
 
 EXTENSIONS: Final[dict[str, str]] = {
@@ -20,6 +22,7 @@ EXTENSIONS: Final[dict[str, str]] = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+COMPRESSIONS: Final[dict[str, str]] = {".gz": "gzip", ".zst": "zstd"}
 FORMATS: Final = ("parquet", "csv", "jsonl")
 TIME_UNITS: Final[dict[str, int]] = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -32,7 +35,7 @@ class FileProperties:
 
     | property | meaning |
     | --- | --- |
-    | path | a file, a folder, or a pattern with `*`, `?`, `[..]` and `**`; also as a `file:` URI |
+    | path | a file, a folder, or a pattern with `*`, `?`, `[..]` and `**`; also as a `file:` URI, or one of a storage |
     | format | `parquet`, `csv` or `jsonl`; by default what the extension says |
     | delimiter | what stands between the fields of a CSV line; by default a comma, in `.tsv` files a tab |
     | null | the CSV text that means NULL; by default an empty field without quotes |
@@ -46,12 +49,27 @@ class FileProperties:
     time_unit: int | None = None
 
     def format_of(self, name: str) -> str | None:
-        return self.format or format_by_extension(name)
+        return self.format or format_by_extension(without_compression(name))
 
     def delimiter_of(self, name: str) -> str:
-        return self.delimiter or ("\t" if name.lower().endswith(".tsv") else ",")
+        return self.delimiter or ("\t" if without_compression(name).lower().endswith(".tsv") else ",")
 
 
+@lru_cache(maxsize=1 << 16)
+def compression_of(name: str) -> str | None:
+    """How a text file is compressed, by its name.
+
+    >>> compression_of("trades.csv.gz"), compression_of("trades.JSONL.zst"), compression_of("trades.csv")
+    ('gzip', 'zstd', None)
+    """
+    return COMPRESSIONS.get(os.path.splitext(name)[1].lower())
+
+
+def without_compression(name: str) -> str:
+    return name if compression_of(name) is None else os.path.splitext(name)[0]
+
+
+@lru_cache(maxsize=1 << 16)
 def format_by_extension(name: str) -> str | None:
     """
     >>> format_by_extension("trades.CSV"), format_by_extension("trades")
@@ -91,7 +109,7 @@ def read_file_properties(properties: dict[str, str], *, source: bool) -> FilePro
     """The properties of a files connector, or OptionError with what to write instead."""
     known = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
     reject_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
-    path = local_path(properties.get("path", ""))
+    path = storage_path(properties.get("path", ""))
     if not path:
         raise OptionError(
             "connector 'files' needs a path",

@@ -7,10 +7,10 @@ may not, so its mark is of its size and its footer, which says where every colum
 from __future__ import annotations
 
 import hashlib
-import os
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from transom.connectors.listing import Listed, show
+from transom.connectors.storage import ReadFile, open_file
 from transom.core.errors import CheckpointError, SourceError
 
 _SAMPLE: Final = 1024
@@ -29,19 +29,21 @@ def read_entry(at: Any, numbers: int) -> tuple[list[int], str | None]:
     )
 
 
-def mark_of_text(handle: BinaryIO, read: int) -> str:
+def mark_of_text(handle: ReadFile, read: int) -> str:
     """The mark of a text of which so many bytes have been read."""
+    if handle.mark is not None:
+        return handle.mark
     sample = min(read, _SAMPLE)
-    head = os.pread(handle.fileno(), sample, 0)
-    return _mark(head, os.pread(handle.fileno(), sample, read - sample))
+    head = handle.pread(sample, 0)
+    return _mark(head, handle.pread(sample, read - sample))
 
 
 def mark_of_parquet(path: str) -> str:
-    with open(path, "rb") as handle:
-        size = os.fstat(handle.fileno()).st_size
-        trailer = os.pread(handle.fileno(), _TRAILER, max(0, size - _TRAILER))
+    with open_file(path) as handle:
+        size = handle.status()[0]
+        trailer = handle.pread(_TRAILER, max(0, size - _TRAILER))
         footer = min(size, int.from_bytes(trailer[:4], "little") + _TRAILER)
-        return _mark(size.to_bytes(8), os.pread(handle.fileno(), footer, size - footer))
+        return _mark(size.to_bytes(8), handle.pread(footer, size - footer))
 
 
 def reject_another(file: Listed, mark: str | None, found: str, read: str) -> None:

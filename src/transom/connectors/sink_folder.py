@@ -16,7 +16,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -42,6 +42,36 @@ class Mark:
     run: str | None
     next: str | None = None
 
+    def text(self) -> str:
+        entry = {"format": _FORMAT, "run": self.run} | ({} if self.next is None else {"next": self.next})
+        return json.dumps(entry)
+
+    @staticmethod
+    def read(text: str | bytes, path: str) -> Mark:
+        """The mark of the folder that is at a path."""
+        try:
+            entry = json.loads(text)
+            names = entry["run"], entry.get("next")
+            if entry["format"] == _FORMAT and all(name is None or isinstance(name, str) for name in names):
+                return Mark(*names)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
+        raise SinkError(
+            f"the mark '{MARK}' in the folder '{show(path)}' cannot be read, so nobody knows whose its files are",
+            remedy="choose another folder, or empty this one",
+        )
+
+    def claimed(self, run: str, path: str, *, committed: bool) -> Mark:
+        """As the run is to leave it that has begun, or goes on behind what it has `committed`."""
+        if run in (self.run, self.next):
+            return self
+        if committed:
+            raise SinkError(
+                f"the folder '{show(path)}' has the answer of another run by now, and this one cannot go on with it",
+                remedy="put the folder back as it was, or start the query anew, with another folder",
+            )
+        return Mark(self.run, run)
+
 
 class SinkFolder:
     """A folder as one run sees it. Parts below the number `committed` are settled; None: no log was found that says so.
@@ -64,15 +94,8 @@ class SinkFolder:
         self._run = run
         if mark is None:
             wanted = Mark(run) if committed is not None or not parts else Mark(None, run)
-        elif run in (mark.run, mark.next):
-            wanted = mark
-        elif committed:
-            raise SinkError(
-                f"the folder '{show(path)}' has the answer of another run by now, and this one cannot go on with it",
-                remedy="put the folder back as it was, or start the query anew, with another folder",
-            )
         else:
-            wanted = Mark(mark.run, run)
+            wanted = mark.claimed(run, path, committed=bool(committed))
         if committed is None:
             reject_lost(path, run)
         os.makedirs(path, exist_ok=True)
@@ -122,12 +145,11 @@ class SinkFolder:
             os.unlink(os.path.join(self.path, name))
 
     def _write(self, mark: Mark) -> None:
-        entry = {"format": _FORMAT, "run": mark.run} | ({} if mark.next is None else {"next": mark.next})
         fresh = os.path.join(self.path, f"{MARK}.new")
         with suppress(FileNotFoundError):
             os.unlink(fresh)  # of a run that was killed; or a link, which is not to be followed
         with open(fresh, "x", encoding="utf-8") as file:
-            json.dump(entry, file)
+            file.write(mark.text())
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, os.path.join(self.path, MARK))
@@ -139,25 +161,23 @@ def read_mark(path: str) -> Mark | None:
     """The mark of a folder; None where there is none."""
     try:
         with open(os.path.join(path, MARK), encoding="utf-8") as file:
-            entry = json.loads(file.read(_LONGEST))
-        names = entry["run"], entry.get("next")
-        if entry["format"] == _FORMAT and all(name is None or isinstance(name, str) for name in names):
-            return Mark(*names)
+            text = file.read(_LONGEST)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    raise SinkError(
-        f"the mark '{MARK}' in the folder '{show(path)}' cannot be read, so nobody knows whose its files are",
-        remedy="choose another folder, or empty this one",
-    )
+    except UnicodeDecodeError:
+        text = ""
+    return Mark.read(text, path)
 
 
 def reject_unmarked(path: str) -> None:
     """A folder with parts that are not ours is left alone."""
-    if read_mark(path) is not None:
-        return
-    known = sorted(name for name in _names(path) if PART.fullmatch(name) or SNAPSHOT.fullmatch(name))
+    if read_mark(path) is None:
+        reject_foreign(path, (name for name in _names(path) if PART.fullmatch(name) or SNAPSHOT.fullmatch(name)))
+
+
+def reject_foreign(path: str, names: Iterable[str]) -> None:
+    """These look like parts in a folder without a mark."""
+    known = sorted(names)
     if known:
         raise SinkError(
             f"the folder '{show(path)}' has files that no query of ours has written, such as '{known[0]}'",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, Final, Protocol
 
+from transom.connectors.compressed import open_text
 from transom.connectors.conform import DeclaredRows, ParsedRows, conform, find_columns
 from transom.connectors.csv_lines import CsvLines, LoneReturn, header_fields, split_records
 from transom.connectors.json_lines import JsonLines
@@ -25,6 +25,7 @@ from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
 from transom.connectors.recognise import mark_of_text, read_entry, reject_another
 from transom.connectors.source import Chunk, Rejected
+from transom.connectors.storage import ReadFile
 from transom.core.errors import SourceError
 
 _FIRST: Final = 64 * 1024
@@ -52,7 +53,7 @@ def read_text_split(
     """
     (start, line, stop), mark = read_entry(at, 3)
     try:
-        with open(file.path, "rb") as handle:
+        with open_text(file) as handle:
             reject_replaced(handle, file, [stop, line, mark])
             format_ = open_lines(handle, file, declared, properties, growing=False)
             if format_ is None:
@@ -74,7 +75,7 @@ def read_text_split(
     return chunk
 
 
-def begin_at(handle: BinaryIO, file: Listed, at: Sequence[Any] | None) -> TextOffset:
+def begin_at(handle: ReadFile, file: Listed, at: Sequence[Any] | None) -> TextOffset:
     """The place of an entry in a position, in the file that it was taken in."""
     if not at:
         return TextOffset()
@@ -82,10 +83,10 @@ def begin_at(handle: BinaryIO, file: Listed, at: Sequence[Any] | None) -> TextOf
     return TextOffset(*read_entry(at, 2)[0])
 
 
-def reject_replaced(handle: BinaryIO, file: Listed, at: Sequence[Any]) -> None:
+def reject_replaced(handle: ReadFile, file: Listed, at: Sequence[Any]) -> None:
     """Raise SourceError where a file is not the one of which so much has been read."""
     (read, _), mark = read_entry(at, 2)
-    size = os.fstat(handle.fileno()).st_size
+    size = handle.status()[0]
     if size < read:
         raise SourceError(
             f"file '{show(file.name)}' has {size} bytes, and {read} of it have been read before",
@@ -102,7 +103,7 @@ def _changed(file: Listed) -> SourceError:
 
 
 def open_lines(
-    handle: BinaryIO, file: Listed, declared: DeclaredRows, properties: FileProperties, growing: bool
+    handle: ReadFile, file: Listed, declared: DeclaredRows, properties: FileProperties, growing: bool
 ) -> tuple[Lines, TextOffset] | None:
     """How the lines of a file are read and where they begin; None while it has no header, but needs one."""
     beginning = first_byte(handle)
@@ -113,14 +114,14 @@ def open_lines(
     return JsonLines(declared), beginning
 
 
-def first_byte(handle: BinaryIO) -> TextOffset:
+def first_byte(handle: ReadFile) -> TextOffset:
     """Where a file that has just been opened begins, behind the mark that some programs write."""
     return TextOffset(len(BYTE_ORDER_MARK)) if handle.read(3) == BYTE_ORDER_MARK else TextOffset()
 
 
-def _first_line(handle: BinaryIO, at: TextOffset) -> bytes:
+def _first_line(handle: ReadFile, at: TextOffset) -> bytes:
     """The beginning of a file as far as its first line feed, if it is not far."""
-    return os.pread(handle.fileno(), _FIRST, at.offset).partition(b"\n")[0]
+    return handle.pread(_FIRST, at.offset).partition(b"\n")[0]
 
 
 def _lone_returns(file: Listed) -> SourceError:
@@ -131,7 +132,7 @@ def _lone_returns(file: Listed) -> SourceError:
 
 
 def _read_header(
-    handle: BinaryIO, file: Listed, at: TextOffset, declared: DeclaredRows, properties: FileProperties, growing: bool
+    handle: ReadFile, file: Listed, at: TextOffset, declared: DeclaredRows, properties: FileProperties, growing: bool
 ) -> tuple[CsvLines, TextOffset] | None:
     """How the lines of a CSV file are read, by its first line, and where they begin; None while there is no header."""
     found = read_names(handle, file, at, properties, growing)
@@ -143,7 +144,7 @@ def _read_header(
 
 
 def read_names(
-    handle: BinaryIO, file: Listed, at: TextOffset, properties: FileProperties, growing: bool
+    handle: ReadFile, file: Listed, at: TextOffset, properties: FileProperties, growing: bool
 ) -> tuple[list[str], TextOffset] | None:
     """The names in the first line of a CSV file, and where the others begin; None while there is no header."""
     delimiter = properties.delimiter_of(file.name)
@@ -164,7 +165,7 @@ def read_names(
         ) from None
 
 
-def resume(handle: BinaryIO, text_offset: TextOffset, beginning: TextOffset) -> tuple[TextOffset, bool]:
+def resume(handle: ReadFile, text_offset: TextOffset, beginning: TextOffset) -> tuple[TextOffset, bool]:
     """Where reading goes on that stopped at `text_offset`; and whether the rest of a line stands there that has been
     read."""
     if text_offset.offset <= beginning.offset:
@@ -172,12 +173,12 @@ def resume(handle: BinaryIO, text_offset: TextOffset, beginning: TextOffset) -> 
     return (text_offset, False) if _ends_line(handle, text_offset) else _skip_line_end(handle, text_offset)
 
 
-def _ends_line(handle: BinaryIO, text_offset: TextOffset) -> bool:
+def _ends_line(handle: ReadFile, text_offset: TextOffset) -> bool:
     handle.seek(text_offset.offset - 1)
     return handle.read(1) == b"\n"
 
 
-def _skip_line_end(handle: BinaryIO, text_offset: TextOffset) -> tuple[TextOffset, bool]:
+def _skip_line_end(handle: ReadFile, text_offset: TextOffset) -> tuple[TextOffset, bool]:
     """A last line without its end was read; now more has come: only its end, or (True) more of the line itself."""
     handle.seek(text_offset.offset)
     following = handle.read(2)

@@ -6,13 +6,13 @@ The file itself is not kept open.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 
+from transom.connectors.compressed import open_text
 from transom.connectors.conform import DeclaredRows
 from transom.connectors.connector import Split
 from transom.connectors.lines import (
@@ -30,6 +30,7 @@ from transom.connectors.listing import Listed, cannot_read, show
 from transom.connectors.properties import FileProperties
 from transom.connectors.recognise import mark_of_text
 from transom.connectors.splits import SPLIT_RECORDS
+from transom.connectors.storage import ReadFile
 from transom.connectors.text_rows import Lines, begin_at, open_lines, resume
 from transom.core.delta import Int64s
 
@@ -77,7 +78,7 @@ class _Open:
     rows: int = 0
     finished: bool = False
 
-    def closed(self, name: str, handle: BinaryIO) -> Split:
+    def closed(self, name: str, handle: ReadFile) -> Split:
         after = self.after.offset
         return Split(name, [self.start.offset, self.start.line, after, mark_of_text(handle, after)], self.rows)
 
@@ -91,28 +92,28 @@ class TextScan:
         self._properties = properties
         self._lines: tuple[Lines, TextOffset] | None = None
         self._block: _TextBlock | None = None
-        self._inode = 0
+        self._identity = 0
 
     def plan(self, at: Sequence[Any] | None, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
         """As far as `max_rows` records go from `at`, and not much further than `max_bytes`."""
         try:
-            with open(self.file.path, "rb") as handle:
+            with open_text(self.file) as handle:
                 text_offset = begin_at(handle, self.file, at)
                 return self._plan(handle, text_offset, max_rows, max_bytes, growing)
         except OSError as error:
             raise cannot_read(self.file.path, error) from None
 
     def _plan(
-        self, handle: BinaryIO, text_offset: TextOffset, max_rows: int, max_bytes: int, growing: bool
+        self, handle: ReadFile, text_offset: TextOffset, max_rows: int, max_bytes: int, growing: bool
     ) -> TextPlan:
-        status = os.fstat(handle.fileno())
-        if status.st_ino != self._inode:  # another file of this name
-            self._inode, self._lines, self._block = status.st_ino, None, None
+        size, _, identity = handle.status()
+        if identity != self._identity:  # another file of this name
+            self._identity, self._lines, self._block = identity, None, None
         found = self._lines or open_lines(handle, self.file, self._declared, self._properties, growing)
         if found is None:
             return TextPlan([], None, finished=True)
         lines, beginning = found
-        if status.st_size > beginning.offset + 3:  # until then it may be half a header, or half a mark
+        if size > beginning.offset + 3:  # until then it may be half a header, or half a mark
             self._lines = found
         splits: list[Split] = []
         text_offset, continued = resume(handle, text_offset, beginning)
@@ -134,7 +135,7 @@ class TextScan:
         return TextPlan(splits, _entry(handle, text_offset), finished, text_offset.offset - start)
 
     def _splits(
-        self, handle: BinaryIO, text_offset: TextOffset, left: int, max_bytes: int, lines: Lines, growing: bool
+        self, handle: ReadFile, text_offset: TextOffset, left: int, max_bytes: int, lines: Lines, growing: bool
     ) -> Iterator[_Open]:
         """The next splits, of at most so many bytes and one record each; the last one may be empty."""
         run, most = _Open(text_offset, text_offset), min(BLOCK_BYTES, max_bytes)
@@ -163,10 +164,9 @@ class TextScan:
                 yield replace(run, finished=block.state is not None and not rest)
                 return
 
-    def _block_at(self, handle: BinaryIO, text_offset: TextOffset, lines: Lines, growing: bool) -> _TextBlock:
+    def _block_at(self, handle: ReadFile, text_offset: TextOffset, lines: Lines, growing: bool) -> _TextBlock:
         """The block at hand if it has a record at this place or after it, else one that begins there."""
-        status = os.fstat(handle.fileno())
-        state = (status.st_size, status.st_mtime_ns, growing)
+        state = (*handle.status()[:2], growing)
         block = self._block
         if block is not None and block.state in (None, state):
             taken = block.records_before(text_offset.offset)
@@ -176,7 +176,7 @@ class TextScan:
         return self._block
 
 
-def _entry(handle: BinaryIO, text_offset: TextOffset) -> list[Any]:
+def _entry(handle: ReadFile, text_offset: TextOffset) -> list[Any]:
     return [text_offset.offset, text_offset.line, mark_of_text(handle, text_offset.offset)]
 
 
@@ -188,13 +188,13 @@ def _on(block: _TextBlock, text_offset: TextOffset, behind: int) -> TextOffset:
 
 
 def _read_block(
-    handle: BinaryIO, text_offset: TextOffset, lines: Lines, state: tuple[int, int, bool], name: str
+    handle: ReadFile, text_offset: TextOffset, lines: Lines, state: tuple[int, int, bool], name: str
 ) -> _TextBlock:
     """The block that begins at a place: longer than others where a record is."""
     size, _, growing = state
     wanted = _BLOCK
     while True:
-        data = os.pread(handle.fileno(), min(wanted, size - text_offset.offset), text_offset.offset)
+        data = handle.pread(min(wanted, size - text_offset.offset), text_offset.offset)
         ended = text_offset.offset + len(data) >= size
         last = ended and not growing
         cut = lines.split(data, last)

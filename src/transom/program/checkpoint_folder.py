@@ -1,6 +1,10 @@
 """The folder of a checkpoint: for one run at a time, and always for the same queries, inputs and options.
 
 `manifest.json` says what it is for; what else lies there is the business of the runtime that wrote it.
+
+On a disk a run has a lock on the folder, which the kernel takes back when it dies. A storage has none, and a lease
+would keep the run waiting that is started again at once. There whoever comes last writes down that the folder is its
+own, and whoever finds another name there before it writes gives up: so of two runs the first one ends.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from transom.connectors.file_target import sync_folder
+from transom.connectors.storage import storage_of
 from transom.core.errors import CheckpointError
+from transom.core.location import is_remote
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.taken_columns import NONE, TakenColumns
 
@@ -29,10 +35,28 @@ RUN: Final = "run.id"
 """The file with the name of the run, by which the folders that it writes to know it again."""
 
 
+_OWNER: Final = "owner"
+"""The file with the name of the process that a folder on a storage belongs to."""
+
+
 class CheckpointFolder:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self._lock: int | None = None
+        self._owner: bytes | None = None
+        if is_remote(folder):
+            self._owner = uuid.uuid4().hex.encode()
+            put(os.path.join(folder, _OWNER), self._owner)
+        else:
+            self._take_lock(folder)
+        try:
+            if run_of(folder) is None:
+                put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
+        except CheckpointError:
+            self.release()
+            raise
+
+    def _take_lock(self, folder: str) -> None:
         try:
             os.makedirs(folder, exist_ok=True)
             self._lock = os.open(os.path.join(folder, ".lock"), os.O_CREAT | os.O_RDWR)
@@ -45,19 +69,13 @@ class CheckpointFolder:
             ) from None
         except OSError as error:
             raise cannot("use", folder, error) from None
-        try:
-            if run_of(folder) is None:
-                put(os.path.join(folder, RUN), uuid.uuid4().hex.encode())
-        except CheckpointError:
-            self.release()
-            raise
 
     def manifest(self) -> Manifest | None:
         """What the folder is for; None: for whoever comes."""
         data = self.read(_MANIFEST)
         if data is not None:
             return Manifest.read(data.decode(errors="replace"), self.folder)
-        if any(os.path.exists(os.path.join(self.folder, name)) for name in _OLDER):
+        if any(is_there(os.path.join(self.folder, name)) for name in _OLDER):
             raise CheckpointError(
                 f"the checkpoint in '{self.folder}' was written before checkpoints had a format number",
                 remedy="go on with the version of Transom that wrote it, or start with an empty checkpoint folder",
@@ -81,17 +99,15 @@ class CheckpointFolder:
             self.write(_MANIFEST, manifest.text().encode())
 
     def read(self, name: str) -> bytes | None:
-        path = os.path.join(self.folder, name)
-        try:
-            with open(path, "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise cannot("read", path, error) from None
+        return read(os.path.join(self.folder, name))
 
     def write(self, name: str, data: bytes) -> None:
         """In the place of what was there, whole or not at all."""
+        if self._owner is not None and self.read(_OWNER) != self._owner:
+            raise CheckpointError(
+                f"the checkpoint folder '{self.folder}' is in use by another run, which was started later",
+                remedy="let one of them go on, or choose another folder",
+            )
         put(os.path.join(self.folder, name), data)
 
     def release(self) -> None:
@@ -105,27 +121,49 @@ def taken_columns(folder: str | None) -> Mapping[str, TakenColumns]:
     if folder is None:
         return NONE
     try:
-        with open(os.path.join(folder, _MANIFEST), encoding="utf-8") as file:
-            return Manifest.read(file.read(), folder).taken()
-    except (OSError, CheckpointError, LookupError, TypeError, ValueError, AttributeError):
+        data = read(os.path.join(folder, _MANIFEST))
+        return NONE if data is None else Manifest.read(data.decode(), folder).taken()
+    except (CheckpointError, LookupError, TypeError, ValueError, AttributeError):
         return NONE
 
 
 def run_of(folder: str) -> str | None:
     """The name of the run that a checkpoint folder is of; None where none has begun."""
+    path = os.path.join(folder, RUN)
+    data = read(path)
     try:
-        with open(os.path.join(folder, RUN), encoding="utf-8") as file:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError as error:
+        raise cannot("read", path, error) from None
+
+
+def is_there(path: str) -> bool:
+    try:
+        return storage_of(path).entry(path) is not None if is_remote(path) else os.path.exists(path)
+    except OSError as error:
+        raise cannot("read", path, error) from None
+
+
+def read(path: str) -> bytes | None:
+    """What a file has; None where there is none."""
+    try:
+        if is_remote(path):
+            return storage_of(path).read(path)
+        with open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise cannot("read", os.path.join(folder, RUN), error) from None
+    except OSError as error:
+        raise cannot("read", path, error) from None
 
 
 def put(path: str, data: bytes) -> None:
     """A file in the place of what was there, whole or not at all."""
     fresh = path + ".new"
     try:
+        if is_remote(path):
+            storage_of(path).put(path, data)
+            return
         with open(fresh, "wb") as file:
             file.write(data)
             file.flush()
@@ -137,7 +175,9 @@ def put(path: str, data: bytes) -> None:
 
 
 def cannot(what: str, path: str, error: OSError | UnicodeDecodeError) -> CheckpointError:
+    remedy = "check that the folder may be read and written and that the disk has room"
+    if is_remote(path):
+        remedy = "check that the environment has what the storage asks for: address, region, credentials"
     return CheckpointError(
-        f"cannot {what} the checkpoint '{path}': {getattr(error, 'strerror', None) or error}",
-        remedy="check that the folder may be read and written and that the disk has room",
+        f"cannot {what} the checkpoint '{path}': {getattr(error, 'strerror', None) or error}", remedy=remedy
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError
-from transom.core.location import local_path
+from transom.core.location import local_path, real_path, storage_path
 from transom.core.schema import Column, Schema, sql_name
 from transom.core.secrets import taken
 from transom.core.time import format_duration, format_instant
@@ -28,7 +28,7 @@ from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefini
 from transom.plan.options import OPTIONS
 from transom.plan.python_function import functions_in
 from transom.program.run import QuerySpec
-from transom.program.taken_columns import TakenColumns, real_path
+from transom.program.taken_columns import TakenColumns
 
 FORMAT: Final = 4
 """The version of everything that is written into a checkpoint folder; another one is rejected."""
@@ -172,7 +172,7 @@ def _inputs(spec: QuerySpec) -> Iterator[tuple[str, StreamDefinition | TableDefi
 def _taken(definition: StreamDefinition | TableDefinition) -> Facts:
     stamped = definition.time.column if isinstance(definition, StreamDefinition) and definition.arrival_time else None
     columns = [[column.name, sql_name(column.type)] for column in definition.columns if column.name != stamped]
-    return {"path": real_path(taken(definition.properties["path"]) or ""), "columns": columns}
+    return {"path": real_path(storage_path(taken(definition.properties["path"]) or "")), "columns": columns}
 
 
 def _facts_of(spec: QuerySpec, shared: bool) -> dict[str, Facts]:
@@ -220,7 +220,7 @@ def _by_clock(definition: StreamDefinition | TableDefinition) -> list[tuple[str,
 def _properties(properties: Mapping[str, str]) -> Facts:
     """As they are written, but for paths: the same one may mean another place tomorrow."""
     return {
-        name: repr(os.path.realpath(local_path(text)) if name == "path" else text)
+        name: repr(real_path(storage_path(text)) if name == "path" else text)
         for name, text in sorted(properties.items())
     }
 
@@ -244,4 +244,4 @@ def _options(options: Mapping[str, Any]) -> Facts:
 def _side(spec: QuerySpec) -> str | None:
     """Rows that are rejected go to files, or are kept nowhere that lasts."""
     path = None if spec.open_dead_letters is None else spec.open_dead_letters.path
-    return None if path is None else repr(os.path.join(os.path.realpath(path), ""))
+    return None if path is None else repr(os.path.join(real_path(path), ""))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from transom.connectors.answer_view import AnswerView
 from transom.connectors.open import check_sink, open_source
 from transom.core.errors import QueryError, TransomError
-from transom.core.location import local_path
+from transom.core.location import absolute_path, storage_path
 from transom.core.secrets import taken
 from transom.core.values import Value
 from transom.cql.statements import statements_in_place
@@ -183,7 +183,7 @@ def _check_paths(planned: list[Planned], text: str) -> None:
 def path_of(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:
     """Where a definition reads or writes files, if it does."""
     path = None if isinstance(definition, ViewDefinition) else definition.properties.get("path")
-    return None if path is None else os.path.abspath(local_path(taken(path) or path))
+    return None if path is None else absolute_path(storage_path(taken(path) or path))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from typing import Final
 
 from transom.connectors.file_columns import columns_of_files
 from transom.connectors.properties import taken_properties
-from transom.core.location import Within, local_path
+from transom.core.location import Within, real_path, storage_path
 from transom.core.schema import Schema
 from transom.plan.catalogue import ColumnsOf
 
@@ -26,18 +25,13 @@ class TakenColumns:
 NONE: Final[Mapping[str, TakenColumns]] = MappingProxyType({})
 
 
-def real_path(path: str) -> str:
-    """The same path may mean another place tomorrow."""
-    return os.path.realpath(local_path(path))
-
-
 def looking(within: Within | None, kept: Mapping[str, TakenColumns] = NONE) -> ColumnsOf:
     """Looks at the files of an input once for all of a text, unless it is known what they had."""
     seen: dict[tuple[str, str], Schema] = {}
 
     def columns_of(name: str, properties: dict[str, str]) -> Schema:
         known, taken = kept.get(name.lower()), taken_properties(properties)
-        if known is not None and known.path == real_path(taken.get("path", "")):
+        if known is not None and known.path == real_path(storage_path(taken.get("path", ""))):
             return known.columns
         key = (name.lower(), repr(sorted(taken.items())))
         if key not in seen:

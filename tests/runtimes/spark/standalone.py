@@ -67,9 +67,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
     shared.mkdir()
     with _ended() as started:
         hdfs = folder / "hdfs"
-        hdfs.mkdir()
-        options = ["-nomr", "-format", "-datanodes", "1", "-nnport", "0", "-writeDetails", "details"]
-        started.append(_java(f"{jars}/*:{CLASS_PATH}", [HDFS, *options], hdfs))
+        started.append(_start_hdfs(jars, hdfs))
         master = folder / "master"
         master.mkdir()
         started.append(_java(CLASS_PATH, [MASTER, "--host", "127.0.0.1", "--webui-port", "0", "--port", "0"], master))
@@ -78,8 +76,27 @@ def standalone(folder: Path) -> Iterator[Standalone]:
             started.append(_worker(folder / f"worker-{number}", address, f"127.0.0.{number + 1}", shared))
         for worker in ("worker-1", "worker-2"):
             _said(folder / worker, "Successfully registered with (master)", started[-1])
-        port = _said(hdfs, r"namenode_port\W+(\d+)", started[0], "details")
-        yield Standalone(address, f"hdfs://127.0.0.1:{port}", shared, namespaces() is not None)
+        yield Standalone(address, _address(hdfs, started[0]), shared, namespaces() is not None)
+
+
+@contextmanager
+def hdfs_alone(folder: Path) -> Iterator[str]:
+    """The address of an HDFS, for as long as the block runs."""
+    jars = minicluster()
+    with _ended() as started:
+        started.append(_start_hdfs(jars, folder / "hdfs"))
+        yield _address(folder / "hdfs", started[0])
+
+
+def _start_hdfs(jars: Path, folder: Path) -> subprocess.Popen[bytes]:
+    folder.mkdir()
+    options = ["-nomr", "-format", "-datanodes", "1", "-nnport", "0", "-writeDetails", "details"]
+    return _java(f"{jars}/*:{CLASS_PATH}", [HDFS, *options], folder)
+
+
+def _address(folder: Path, process: subprocess.Popen[bytes]) -> str:
+    port = _said(folder, r"namenode_port\W+(\d+)", process, "details")
+    return f"hdfs://127.0.0.1:{port}"
 
 
 @cache

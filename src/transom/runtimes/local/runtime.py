@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
+from transom.core.location import is_remote
 from transom.planner.explain import Measured
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 
 def _home(spec: QuerySpec, number: int, checkpoint: str | None) -> str | None:
-    """Where files lie that a checkpoint refers to: in its folder, or on the disk that SET spill names."""
-    if checkpoint is None:
+    """Where files lie that a checkpoint refers to: in its folder, or on the disk that SET spill names.
+
+    None: it refers to none, and has all that was spilled. So has one on a storage, which may outlive this disk.
+    """
+    if checkpoint is None or is_remote(checkpoint):
         return None
     where = spec.planned.catalogue.options.get("spill")
     if where is None:

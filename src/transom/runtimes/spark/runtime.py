@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
+from transom.core.location import is_remote
 from transom.kernels.operator import scanned
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
@@ -83,6 +84,11 @@ class SparkRuntime:
             raise OptionError(
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
+            )
+        if run_options.checkpoint is not None and is_remote(run_options.checkpoint):
+            raise OptionError(
+                f"on Spark a checkpoint cannot be at '{run_options.checkpoint}'",
+                remedy="choose a folder on a disk that all machines share; sources and sinks may be on a storage",
             )
         self._check(specs, run_options)
         folder = None if run_options.checkpoint is None else CheckpointFolder(run_options.checkpoint)

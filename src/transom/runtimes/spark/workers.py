@@ -24,7 +24,10 @@ from pyspark.sql import SparkSession
 from transom import __version__
 from transom.connectors.connector import OpenSink, Source
 from transom.connectors.listing import show
+from transom.connectors.storage import storage_of
 from transom.core.errors import SparkError
+from transom.core.location import is_remote
+from transom.program.checkpoint_folder import is_there
 from transom.runtimes.spark.worker_errors import cause
 
 _IMPORT: Final = re.compile(r"No module named '?[\w.]+'?|Cannot run program \S+|PYTHON_VERSION_MISMATCH\] [^\n]*")
@@ -78,7 +81,7 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         found = _workers_report(spark, looked_for)
         indexes = sorted((int(index), host) for host, kind, index in found if kind == "unseen")
         # A file may have gone since it was listed, for everybody.
-        unseen = [(host, looked_for[at][0]) for at, host in indexes if os.path.exists(looked_for[at][0])]
+        unseen = [(host, looked_for[at][0]) for at, host in indexes if is_there(looked_for[at][0])]
     for host, kind, report in found:
         if kind == "version" and report != __version__:
             raise SparkError(
@@ -87,7 +90,14 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         if kind == "import":
             raise _cannot_import(f"{report} ({host})")
     _known.add(spark.sparkContext)
+    for host, kind, report in found:
+        if kind == "unreachable":
+            index, _, why = report.partition(" ")
+            path = looked_for[int(index)][0]
+            raise _unreachable(named.get(path) or repr(show(path)), host, why)
     for host, path in unseen:
+        if is_remote(path):
+            raise _unreachable(named.get(path) or repr(show(path)), host, "it is not there for them")
         raise SparkError(
             f"{named.get(path) or repr(show(path))} is not on a disk that the driver and the workers on {host} share",
             remedy="choose a folder on a disk that all machines have at the same place",
@@ -123,7 +133,16 @@ def _workers_report(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) 
         except ImportError as error:
             report.append(("import", str(error)))
         for index, (path, size) in enumerate(looked_for):
-            if not os.path.isfile(path) or os.path.getsize(path) < size:
+            if "://" in path:
+                try:
+                    from transom.connectors.storage import storage_of
+
+                    entry = storage_of(path).entry(path)
+                    if entry is None or entry.size < size:
+                        report.append(("unseen", str(index)))
+                except Exception as error:  # whatever it is, it is the driver's to say
+                    report.append(("unreachable", f"{index} {error}"))
+            elif not os.path.isfile(path) or os.path.getsize(path) < size:
                 report.append(("unseen", str(index)))
         for _ in batches:
             pass
@@ -145,6 +164,14 @@ def _workers_report(spark: SparkSession, looked_for: Sequence[tuple[str, int]]) 
     return sorted({(row.host, row.kind, row.what) for row in rows})
 
 
+def _unreachable(what: str, host: str, why: str) -> SparkError:
+    return SparkError(
+        f"the workers on {host} cannot reach {what.rstrip(',')}: {why}",
+        remedy="give them what the storage asks for, as the driver has it: set spark.executorEnv.AWS_ENDPOINT_URL,"
+        " spark.executorEnv.AWS_ACCESS_KEY_ID and so on, or let the machines have roles; hdfs:// needs hdfs-native",
+    )
+
+
 def _cannot_import(why: str) -> SparkError:
     return SparkError(f"the workers of the Spark session cannot import transom: {why}", remedy=_REMEDY)
 
@@ -155,6 +182,19 @@ def _token(folder: str) -> Iterator[str | None]:
 
     None where the driver may not write: that is reported by whoever wants to write there.
     """
+    if is_remote(folder):
+        path = f"{folder.rstrip('/')}/.transom-{secrets.token_hex(16)}"
+        try:
+            storage_of(path).put(path, b"")
+        except OSError:
+            yield None
+            return
+        try:
+            yield path
+        finally:
+            with suppress(OSError):
+                storage_of(path).delete(path)
+        return
     above = os.path.abspath(folder)
     while not os.path.isdir(above):
         above = os.path.dirname(above)

@@ -1,0 +1,65 @@
+"""Sources and sinks on a storage, on Spark; and Spark's own reader of what is written there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.object_store import ENVIRONMENT
+from tests.runtimes.local.test_remote_checkpoint import NOON, committed, text_of, write_inputs
+from tests.runtimes.spark.standalone import hdfs_alone
+from transom import Session
+from transom.connectors.storage import storage_of
+
+
+def run_in_two(spark: SparkSession | None, uri: str, checkpoint: Path) -> None:
+    """To the end of the input, and on with a file that came later; on Spark or in this process."""
+    storage = storage_of(uri)
+    write_inputs(storage, f"{uri}/in")
+    text = "SET batch_files = 1;" + text_of(f"{uri}/in", f"{uri}/out").replace("SET batch_rows = 11;", "")
+    with Session(spark=spark) as session:
+        session.start(text, checkpoint=str(checkpoint)).await_termination(300)
+    storage.put(f"{uri}/in/9.csv", f"ts,k\n{NOON + timedelta(hours=1)},5\n".encode())
+    with Session(spark=spark) as session:
+        session.start(text, checkpoint=str(checkpoint), end=True).await_termination(300)
+
+
+def counted(uri: str) -> Counter[str]:
+    return Counter(map(repr, committed(storage_of(uri), f"{uri}/out")))
+
+
+@pytest.mark.nightly
+def test_a_bucket_on_spark_is_as_in_one_process(
+    spark: SparkSession, bucket: str, object_storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": object_storage}.items():
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
+    run_in_two(spark, f"{bucket}/spark", tmp_path / "spark")
+    run_in_two(None, f"{bucket}/local", tmp_path / "local")
+    assert counted(f"{bucket}/spark") == counted(f"{bucket}/local")
+    assert counted(f"{bucket}/local").total() > 100
+
+
+@pytest.mark.nightly
+def test_spark_reads_what_is_committed_on_hdfs(spark: SparkSession, tmp_path: Path) -> None:
+    with hdfs_alone(tmp_path) as hdfs:
+        storage = storage_of(hdfs)
+        run_in_two(spark, f"{hdfs}/spark", tmp_path / "spark")
+        run_in_two(None, f"{hdfs}/local", tmp_path / "local")
+        assert counted(f"{hdfs}/spark") == counted(f"{hdfs}/local")
+        write_inputs(storage, f"{hdfs}/in")
+        for _ in range(2):  # the second one takes the place of the first
+            text = text_of(f"{hdfs}/in", f"{hdfs}/a folder").replace("jsonl", "parquet")
+            with Session() as session:
+                session.assemble(session.prepare(text), every=1).run()
+            storage.put(f"{hdfs}/a folder/part-{'0' * 32}.parquet", b"which nobody has committed")
+            read = spark.read.parquet(f"{hdfs}/a folder")
+            rows = [row.asDict() for row in read.select("k", "n").collect()]
+            assert Counter((row["k"], row["n"]) for row in rows) == Counter(
+                (row["k"], row["n"]) for row in committed(storage, f"{hdfs}/local/out")[: len(rows)]
+            )
+            assert len(storage.entries(f"{hdfs}/a folder/_spark_metadata")) > 10
