@@ -45,15 +45,15 @@ AGGREGATES: Final = (
     Bug(
         "heir_forgotten",
         "kernels/aggregate/ranked.py",
-        "weigh(heir, 1, links)",
-        "weigh(heir, 0, links)",
+        "weigh(heir, 1, nodes)",
+        "weigh(heir, 0, nodes)",
         "of equal values one leaves, and a quantile of DISTINCT values misses the others",
     ),
     Bug(
         "weight_left_behind",
         "kernels/aggregate/ranked.py",
-        "links[WEIGHT, at] -= weight",
-        "links[WEIGHT, at] -= 0",
+        "weigh(slot, -nodes[slot, OWN], nodes)",
+        "weigh(slot, 0, nodes)",
         "rows that left a tree are counted still",
     ),
     Bug(

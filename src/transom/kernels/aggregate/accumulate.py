@@ -47,67 +47,67 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def change_tree(root, slot, way, times, once, links, values, text):  # type: ignore[no-untyped-def]
+def change_tree(root, slot, way, times, once, nodes, values, text):  # type: ignore[no-untyped-def]
     """The tree when a row came (way 1) or left (-1), which is in it `times` now: the very row, or one equal to it."""
     if way > 0 and times == 1:
         if once:
-            return ranked.insert_once(root, slot, links, values, text)
-        return ranked.insert(root, slot, 1, links, values, text)
+            return ranked.insert_once(root, slot, nodes, values, text)
+        return ranked.insert(root, slot, 1, nodes, values, text)
     if way < 0 and times == 0:
         if once:
-            return ranked.remove_once(root, slot, links, values, text)
-        return ranked.remove(root, slot, links)
+            return ranked.remove_once(root, slot, nodes, values, text)
+        return ranked.remove(root, slot, nodes)
     if not once:
-        ranked.weigh(slot, way, links)
+        ranked.weigh(slot, way, nodes)
     return root
 
 
 @borrowing
-def at_fraction(root, kind, part, whole, links, bits):  # type: ignore[no-untyped-def]
+def at_fraction(root, kind, part, whole, nodes, bits):  # type: ignore[no-untyped-def]
     """A quantile: the slot, or the bits of the double that lies between two slots."""
-    n = links[ranked.WEIGHT, root]
+    n = nodes[root, ranked.WEIGHT]
     if kind == RANKED:
-        return ranked.kth(root, max(np.int64(1), (n * part + whole - np.int64(1)) // whole) - np.int64(1), links)
+        return ranked.kth(root, max(np.int64(1), (n * part + whole - np.int64(1)) // whole) - np.int64(1), nodes)
     at = (n - np.int64(1)) * part
     left = at % whole
     at //= whole
-    low = np.uint64(bits[ranked.kth(root, at, links)]).view(np.float64)
+    low = np.uint64(bits[ranked.kth(root, at, nodes)]).view(np.float64)
     value = low
     if left > 0:
-        high = np.uint64(bits[ranked.kth(root, at + np.int64(1), links)]).view(np.float64)
+        high = np.uint64(bits[ranked.kth(root, at + np.int64(1), nodes)]).view(np.float64)
         if low != high:
             value = low + (high - low) * (np.float64(left) / np.float64(whole)) + 0.0
     return np.float64(value if value == value else np.nan).view(np.int64)  # one NaN
 
 
 @jit
-def list_tree(root, links, listed, filled):  # type: ignore[no-untyped-def]
+def list_tree(root, nodes, listed, filled):  # type: ignore[no-untyped-def]
     """The slots of a tree in order, each as often as it counts, behind what is listed already."""
-    need = filled + (links[ranked.WEIGHT, root] if root >= 0 else 0)
+    need = filled + (nodes[root, ranked.WEIGHT] if root >= 0 else 0)
     if need > len(listed):
         bigger = np.empty(2 * need, dtype=np.int64)
         bigger[:filled] = listed[:filled]
         listed = bigger
     at = root
-    while at >= 0 and links[ranked.LEFT, at] >= 0:
-        at = links[ranked.LEFT, at]
+    while at >= 0 and nodes[at, ranked.LEFT] >= 0:
+        at = nodes[at, ranked.LEFT]
     while at >= 0:
-        for _ in range(ranked.own_weight(at, links)):
+        for _ in range(nodes[at, ranked.OWN]):
             listed[filled] = at
             filled += 1
-        at = ranked.beside(at, ranked.RIGHT, links)
+        at = ranked.beside(at, ranked.RIGHT, nodes)
     return listed, filled
 
 
 @jit
-def list_trees(roots, links, groups):  # type: ignore[no-untyped-def]
+def list_trees(roots, nodes, groups):  # type: ignore[no-untyped-def]
     """The slots of the trees of some groups, and how many there are of each."""
     listed = np.empty(16, dtype=np.int64)
     counts = np.empty(len(groups), dtype=np.int64)
     filled = 0
     for i in range(len(groups)):
         before = filled
-        listed, filled = list_tree(roots[groups[i]], links, listed, filled)
+        listed, filled = list_tree(roots[groups[i]], nodes, listed, filled)
         counts[i] = filled - before
     return listed[:filled].copy(), counts
 
@@ -122,9 +122,17 @@ def join_texts(offsets, counts, slots, texts, separator):  # type: ignore[no-unt
         for at in range(offsets[i], offsets[i] + counts[i]):
             size += length[slots[at] * width + k]
         ends[i + 1] = ends[i] + size
-    out = np.empty(ends[-1], dtype=np.uint8)
+    out = np.empty(ends[-1] + 1, dtype=np.uint8)
     to = 0
+    fetched = 0
     for i in range(len(counts)):
+        if i == fetched:  # texts that lie anywhere come sooner if they are asked for before they are needed
+            fetched = min(i + ranked.AHEAD, len(counts))
+            for following in range(i, fetched):
+                for at in range(offsets[following], offsets[following] + min(counts[following], ranked.AHEAD)):
+                    text = slots[at] * width + k
+                    if length[text]:
+                        out[-1] ^= arena[start[text]]
         for at in range(offsets[i], offsets[i] + counts[i]):
             if at > offsets[i]:
                 for byte in separator:
@@ -134,7 +142,7 @@ def join_texts(offsets, counts, slots, texts, separator):  # type: ignore[no-unt
             for j in range(start[text], start[text] + length[text]):
                 out[to] = arena[j]
                 to += 1
-    return out, ends
+    return out[:-1], ends
 
 
 class GroupEvents(NamedTuple):
@@ -162,7 +170,7 @@ def accumulate(  # type: ignore[no-untyped-def]
     hi, lo, valid = cells
     row_pair, pair_count = pairs
     rows, shown, mark, totals, last = groups
-    roots, links, tree_roots, tree_links = heaps
+    roots, links, tree_roots, tree_nodes = heaps
     start, length, arena, text_width = texts
     floats, width, moments, moment_width = exact
     scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
@@ -179,10 +187,22 @@ def accumulate(  # type: ignore[no-untyped-def]
     touched = np.empty(most, dtype=np.int64)
     now_shown = np.zeros(words, dtype=np.int64)
     compares = last.shape[1] == words  # also where there is nothing but the group itself
+    ways = np.empty(ranked.AHEAD + 1, dtype=np.int64)
+    fetched = 0 if len(tree_roots) and tree_nodes.shape[1] >= ranked.LARGE else n
     made = 0
     closed = 0
     i = 0
     while i < n:
+        if i >= fetched:
+            fetched = min(i + ranked.AHEAD, n)
+            trees = 0
+            for c in range(ncalls):
+                if calls[c, KIND] >= BETWEEN and calls[c, OFFSET] == trees:
+                    a = calls[c, ARGUMENT]
+                    ways[ranked.AHEAD] = ranked.fetch_paths(
+                        slot, group, i, fetched, tree_roots[trees], tree_nodes[trees], (hi[a], lo[a]), ways
+                    )
+                    trees += 1
         now = t[i]
         ntouched = 0
         while i < n and t[i] == now:
@@ -216,7 +236,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                             if valid[a, s]:
                                 text = (start, length, arena, text_width, calls[c, TEXT])
                                 tree_roots[h, g] = change_tree(
-                                    tree_roots[h, g], s, way, times, calls[c, ONCE], tree_links[h], (hi[a], lo[a]), text
+                                    tree_roots[h, g], s, way, times, calls[c, ONCE], tree_nodes[h], (hi[a], lo[a]), text
                                 )
                         continue
                     if d >= 0:  # only the first and the last of equal values count
@@ -315,7 +335,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                             kind,
                             calls[c, PART],
                             calls[c, WHOLE],
-                            tree_links[calls[c, OFFSET]],
+                            tree_nodes[calls[c, OFFSET]],
                             lo[calls[c, ARGUMENT]],
                         )
                 if not same:
@@ -340,7 +360,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                     h = calls[c, OFFSET]
                     to = calls[c, LAST]
                     now_shown[to + 2] = filled
-                    listed, filled = list_tree(tree_roots[h, g], tree_links[h], listed, filled)
+                    listed, filled = list_tree(tree_roots[h, g], tree_nodes[h], listed, filled)
                     now_shown[to + 3] = filled - now_shown[to + 2]
             if shown[g] >= 0:
                 closed_id[closed] = shown[g]

@@ -35,9 +35,8 @@ from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.errors import EvaluationError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
-from transom.kernels.aggregate import cells, exact_sum, exact_variance
+from transom.kernels.aggregate import cells, exact_sum, exact_variance, ranked
 from transom.kernels.aggregate.ordered import check_heaps
-from transom.kernels.aggregate.ranked import check_trees
 from transom.kernels.columns import alike, empty_batch, fixed_array, is_text, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import OPEN_END, Step, open_rows
@@ -85,9 +84,10 @@ def _zeros(*shape: int) -> Any:
 
 @dataclass
 class AggregateState:
-    """Rows by slot: group, cells, DISTINCT pairs, heap links. Groups by number: totals and what they last showed."""
+    """Rows by slot: group, cells, DISTINCT pairs, what heaps and trees know. Groups by number: totals and what they
+    last showed."""
 
-    STATE_VERSION: ClassVar[int] = 2
+    STATE_VERSION: ClassVar[int] = 3
 
     key_values: RowStore
     texts: RowStore
@@ -97,7 +97,7 @@ class AggregateState:
     valid: Any
     row_pair: Int64s
     links: Int64s
-    tree_links: Int64s
+    tree_nodes: Int64s
     pairs: list[KeyIndex]
     pair_count: Int64s
     rows: Int64s
@@ -116,8 +116,9 @@ class AggregateState:
 
     def check(self) -> None:
         size, groups = len(self.row_group), len(self.rows)
-        rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links, self.tree_links)
+        rows = (self.cell_hi, self.cell_lo, self.valid, self.row_pair, self.links)
         need(all(array.shape[-1] == size for array in rows))
+        need(self.tree_nodes.shape[1:] == (size, ranked.NODE))
         need(all(array.shape[-1] == groups for array in (self.shown, self.mark, self.roots, self.tree_roots)))
         need(len(self.totals) == len(self.last) == groups)
         need(not self.mark.any())
@@ -133,9 +134,10 @@ class AggregateState:
         if not high:
             return self
         if self.slots.high and not self.slots.in_use and not self.keys.slots.in_use:
-            by_row = ("row_group", "cell_hi", "cell_lo", "valid", "row_pair", "links", "tree_links")
+            by_row = ("row_group", "cell_hi", "cell_lo", "valid", "row_pair", "links")
             forgotten = {name: getattr(self, name)[..., :0] for name in by_row}
-            return replace(self._of_groups(0), **forgotten, slots=SlotPool(), keys=KeyIndex())
+            nodes = self.tree_nodes[:, :0]
+            return replace(self._of_groups(0), **forgotten, tree_nodes=nodes, slots=SlotPool(), keys=KeyIndex())
         return self._of_groups(high)
 
     def _of_groups(self, high: int) -> AggregateState:
@@ -186,7 +188,7 @@ class AggregateKernel:
             valid=np.zeros((columns, 0), dtype=np.uint8),
             row_pair=_zeros(distinct, 0),
             links=_zeros(heaps, 3, 0),
-            tree_links=_zeros(trees, 4, 0),
+            tree_nodes=_zeros(trees, 0, ranked.NODE),
             pairs=[KeyIndex() for _ in range(distinct)],
             pair_count=_zeros(distinct, 0),
             rows=no_int64s(),
@@ -221,7 +223,7 @@ class AggregateKernel:
     def check_order(self, state: AggregateState, kind: int, at: int, members: Any, group: Int64s) -> None:
         """The heap or the tree of a call has these rows."""
         if kind >= loop.BETWEEN:
-            check_trees(state.tree_roots[at], state.tree_links[at], members, group)
+            ranked.check_trees(state.tree_roots[at], state.tree_nodes[at], members, group)
         else:
             check_heaps(state.roots[at], state.links[at], members, group)
 
@@ -350,7 +352,7 @@ class AggregateKernel:
         most, words = self._most(state, events.t), self._widths[1]
         found: tuple[tuple[Any, ...], tuple[Int64s, Int64s], Int64s] = loop.accumulate(
             events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
-            (state.roots, state.links, state.tree_roots, state.tree_links),
+            (state.roots, state.links, state.tree_roots, state.tree_nodes),
             (state.floats, self.float_width, state.moments, self.moment_width),
             (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
@@ -429,8 +431,9 @@ class AggregateKernel:
         if high > len(state.row_group):
             state.row_group = grown(state.row_group, high)
             size = len(state.row_group)
-            for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links", "tree_links"):
+            for name in ("cell_hi", "cell_lo", "valid", "row_pair", "links"):
                 setattr(state, name, grown(getattr(state, name), size))
+            state.tree_nodes = ranked.grown_nodes(state.tree_nodes, size)
             state.texts.reserve(size * width)
         text = 0
         for a, column in enumerate(self.arguments):

@@ -2,8 +2,10 @@
 
 A tree is a treap: ordered by value (then by slot) from left to right, and from the root down by a number that is mixed
 from the slot, so that it is as balanced as one built in random order, and the same after a restart. Rows are slots;
-`links[0..3, slot]` are the left and the right child, the parent, and the weight of all below and itself; -1 is none. A
-row has a weight: how often its value counts. Values are compared as in `ordered.py`.
+`nodes[slot]` has the left and the right child and the parent (-1 is none), the weight of all below and itself, that of
+all below on the left, its own, and the value in two words, compared as in `ordered.py`. A row has a weight: how often
+its value counts. A node is one line of the cache, and on the way down no other is looked at: a large tree is in memory
+far away, and to wait for that is most of what a row costs there (`fetch_paths`).
 """
 
 from __future__ import annotations
@@ -12,11 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from transom.kernels.aggregate.ordered import ANY_GROUP, compare
+from transom.core.delta import Int64s
+from transom.kernels.aggregate.ordered import ANY_GROUP, compare, slot_of
 from transom.kernels.jit import borrowing, jit
+from transom.state.allocator import aligned_zeros
 from transom.state.checks import need
 
-LEFT, RIGHT, PARENT, WEIGHT = range(4)
+LEFT, RIGHT, PARENT, WEIGHT, BEFORE, OWN, HI, LO = range(8)
+NODE = 8
+AHEAD = 32  # rows whose way down is read together
+LARGE = 1 << 12  # so many nodes are in no cache that is near
+
+
+def grown_nodes(nodes: Int64s, size: int) -> Int64s:
+    """A copy with room for so many nodes in each of the trees."""
+    bigger = aligned_zeros((len(nodes), size, NODE), np.int64)
+    bigger[:, : nodes.shape[1]] = nodes
+    return bigger
 
 
 @borrowing
@@ -31,176 +45,216 @@ def height(slot):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def weight_of(slot, links):  # type: ignore[no-untyped-def]
-    """Of all from a slot down; of none 0."""
-    return links[WEIGHT, slot] if slot >= 0 else np.int64(0)
+def precedes(a, b, nodes, values, texts):  # type: ignore[no-untyped-def]
+    """Whether slot a comes before slot b, by value and then by slot; both have nodes."""
+    if nodes[a, HI] != nodes[b, HI]:
+        return nodes[a, HI] < nodes[b, HI]
+    if nodes[a, LO] != nodes[b, LO]:
+        return np.uint64(nodes[a, LO]) < np.uint64(nodes[b, LO])
+    order = compare(a, b, values, texts)
+    return order < 0 or (order == 0 and a < b)
 
 
 @borrowing
-def own_weight(slot, links):  # type: ignore[no-untyped-def]
-    below = weight_of(links[LEFT, slot], links) + weight_of(links[RIGHT, slot], links)
-    return links[WEIGHT, slot] - below
-
-
-@borrowing
-def put_below(above, slot, instead, links):  # type: ignore[no-untyped-def]
+def put_below(above, slot, instead, nodes):  # type: ignore[no-untyped-def]
     """Make `instead` the child of `above` that `slot` is."""
     if above >= 0:
-        if links[LEFT, above] == slot:
-            links[LEFT, above] = instead
+        if nodes[above, LEFT] == slot:
+            nodes[above, LEFT] = instead
         else:
-            links[RIGHT, above] = instead
+            nodes[above, RIGHT] = instead
     if instead >= 0:
-        links[PARENT, instead] = above
+        nodes[instead, PARENT] = above
 
 
 @borrowing
-def rise(slot, links):  # type: ignore[no-untyped-def]
+def rise(slot, nodes):  # type: ignore[no-untyped-def]
     """Let a slot change places with its parent; the order from left to right stays."""
-    parent = links[PARENT, slot]
-    put_below(links[PARENT, parent], parent, slot, links)
-    if links[LEFT, parent] == slot:
-        moved = links[RIGHT, slot]
-        links[LEFT, parent] = moved
-        links[RIGHT, slot] = parent
+    parent = nodes[slot, PARENT]
+    put_below(nodes[parent, PARENT], parent, slot, nodes)
+    if nodes[parent, LEFT] == slot:
+        moved = nodes[slot, RIGHT]
+        below = nodes[parent, BEFORE] - nodes[slot, BEFORE] - nodes[slot, OWN]
+        nodes[parent, LEFT] = moved
+        nodes[parent, BEFORE] = below
+        nodes[slot, RIGHT] = parent
     else:
-        moved = links[LEFT, slot]
-        links[RIGHT, parent] = moved
-        links[LEFT, slot] = parent
+        moved = nodes[slot, LEFT]
+        below = nodes[slot, BEFORE]
+        nodes[parent, RIGHT] = moved
+        nodes[slot, LEFT] = parent
+        nodes[slot, BEFORE] = below + nodes[parent, BEFORE] + nodes[parent, OWN]
     if moved >= 0:
-        links[PARENT, moved] = parent
-    links[PARENT, parent] = slot
-    whole = links[WEIGHT, parent]
-    links[WEIGHT, parent] = whole - links[WEIGHT, slot] + weight_of(moved, links)
-    links[WEIGHT, slot] = whole
+        nodes[moved, PARENT] = parent
+    nodes[parent, PARENT] = slot
+    whole = nodes[parent, WEIGHT]
+    nodes[parent, WEIGHT] = whole - nodes[slot, WEIGHT] + below
+    nodes[slot, WEIGHT] = whole
 
 
 @borrowing
-def insert(root, slot, weight, links, values, texts):  # type: ignore[no-untyped-def]
-    links[LEFT, slot] = -1
-    links[RIGHT, slot] = -1
-    links[PARENT, slot] = -1
-    links[WEIGHT, slot] = weight
+def insert(root, slot, weight, nodes, values, texts):  # type: ignore[no-untyped-def]
+    nodes[slot, LEFT] = -1
+    nodes[slot, RIGHT] = -1
+    nodes[slot, PARENT] = -1
+    nodes[slot, WEIGHT] = weight
+    nodes[slot, BEFORE] = 0
+    nodes[slot, OWN] = weight
+    nodes[slot, HI] = values[0][slot_of(values, slot)]
+    nodes[slot, LO] = np.int64(values[1][slot_of(values, slot)])
     at = root
     while at >= 0:
-        links[WEIGHT, at] += weight
-        order = compare(slot, at, values, texts)
-        side = LEFT if order < 0 or (order == 0 and slot < at) else RIGHT
-        if links[side, at] < 0:
-            links[side, at] = slot
-            links[PARENT, slot] = at
+        nodes[at, WEIGHT] += weight
+        side = RIGHT
+        if precedes(slot, at, nodes, values, texts):
+            side = LEFT
+            nodes[at, BEFORE] += weight
+        if nodes[at, side] < 0:
+            nodes[at, side] = slot
+            nodes[slot, PARENT] = at
             break
-        at = links[side, at]
-    while links[PARENT, slot] >= 0 and height(links[PARENT, slot]) < height(slot):
-        rise(slot, links)
-    return root if links[PARENT, slot] >= 0 else slot
+        at = nodes[at, side]
+    while nodes[slot, PARENT] >= 0 and height(nodes[slot, PARENT]) < height(slot):
+        rise(slot, nodes)
+    return root if nodes[slot, PARENT] >= 0 else slot
 
 
 @borrowing
-def remove(root, slot, links):  # type: ignore[no-untyped-def]
-    while links[LEFT, slot] >= 0 and links[RIGHT, slot] >= 0:
-        left, right = links[LEFT, slot], links[RIGHT, slot]
+def remove(root, slot, nodes):  # type: ignore[no-untyped-def]
+    while nodes[slot, LEFT] >= 0 and nodes[slot, RIGHT] >= 0:
+        left, right = nodes[slot, LEFT], nodes[slot, RIGHT]
         higher = left if height(left) > height(right) else right
-        rise(higher, links)
+        rise(higher, nodes)
         if slot == root:
             root = higher
-    child = max(links[LEFT, slot], links[RIGHT, slot])
-    weight = own_weight(slot, links)
-    at = links[PARENT, slot]
-    put_below(at, slot, child, links)
-    if slot == root:
-        root = child
-    while at >= 0:
-        links[WEIGHT, at] -= weight
-        at = links[PARENT, at]
-    return root
+    weigh(slot, -nodes[slot, OWN], nodes)
+    child = max(nodes[slot, LEFT], nodes[slot, RIGHT])
+    put_below(nodes[slot, PARENT], slot, child, nodes)
+    return child if slot == root else root
 
 
 @borrowing
-def weigh(slot, more, links):  # type: ignore[no-untyped-def]
+def weigh(slot, more, nodes):  # type: ignore[no-untyped-def]
     """Let the value of a slot count so many times more."""
-    while slot >= 0:
-        links[WEIGHT, slot] += more
-        slot = links[PARENT, slot]
+    nodes[slot, OWN] += more
+    nodes[slot, WEIGHT] += more
+    below = slot
+    at = nodes[slot, PARENT]
+    while at >= 0:
+        nodes[at, WEIGHT] += more
+        if nodes[at, LEFT] == below:
+            nodes[at, BEFORE] += more
+        below = at
+        at = nodes[at, PARENT]
 
 
 @borrowing
-def beside(slot, side, links):  # type: ignore[no-untyped-def]
+def fetch_paths(slots, groups, first, behind, roots, nodes, values, at):  # type: ignore[no-untyped-def]
+    """Read the nodes above some rows that are about to come or to go, of all of them side by side.
+
+    On the way down a node has to be there before it is known which is the next. For many rows at a time they are
+    fetched together, and found nearby when it is their turn. Nothing is changed, and what is given is of no use, but
+    that somebody takes it. `at` has room for the rows.
+    """
+    hi, lo = values[0], values[1]
+    seen = np.int64(0)
+    walking = 0
+    for i in range(first, behind):
+        at[i - first] = roots[groups[i]] if slots[i] >= 0 else np.int64(-1)
+        walking += at[i - first] >= 0
+    while walking:
+        walking = 0
+        for i in range(first, behind):
+            node = at[i - first]
+            if node < 0:
+                continue
+            slot = slots[i]
+            less = slot < node
+            if lo[slot] != np.uint64(nodes[node, LO]):
+                less = lo[slot] < np.uint64(nodes[node, LO])
+            if hi[slot] != nodes[node, HI]:
+                less = hi[slot] < nodes[node, HI]
+            seen += node
+            at[i - first] = nodes[node, LEFT] if less else nodes[node, RIGHT]
+            walking += at[i - first] >= 0
+    return seen
+
+
+@borrowing
+def beside(slot, side, nodes):  # type: ignore[no-untyped-def]
     """The slot just before (LEFT) or just behind (RIGHT) another in the order, or -1."""
     other = RIGHT if side == LEFT else LEFT
-    at = links[side, slot]
+    at = nodes[slot, side]
     if at >= 0:
-        while links[other, at] >= 0:
-            at = links[other, at]
+        while nodes[at, other] >= 0:
+            at = nodes[at, other]
         return at
     at = slot
-    above = links[PARENT, at]
-    while above >= 0 and links[side, above] == at:
+    above = nodes[at, PARENT]
+    while above >= 0 and nodes[above, side] == at:
         at = above
-        above = links[PARENT, at]
+        above = nodes[at, PARENT]
     return above
 
 
 @borrowing
-def equal_beside(slot, links, values, texts):  # type: ignore[no-untyped-def]
+def equal_beside(slot, nodes, values, texts):  # type: ignore[no-untyped-def]
     """A slot beside another that has an equal value, or -1."""
     for side in (LEFT, RIGHT):
-        at = beside(slot, side, links)
+        at = beside(slot, side, nodes)
         if at >= 0 and compare(at, slot, values, texts) == 0:
             return at
     return np.int64(-1)
 
 
 @borrowing
-def insert_once(root, slot, links, values, texts):  # type: ignore[no-untyped-def]
+def insert_once(root, slot, nodes, values, texts):  # type: ignore[no-untyped-def]
     """As `insert`, where equal values count once: one of those that are beside each other has the weight 1."""
-    root = insert(root, slot, 0, links, values, texts)
-    if equal_beside(slot, links, values, texts) < 0:
-        weigh(slot, 1, links)
+    root = insert(root, slot, 0, nodes, values, texts)
+    if equal_beside(slot, nodes, values, texts) < 0:
+        weigh(slot, 1, nodes)
     return root
 
 
 @borrowing
-def remove_once(root, slot, links, values, texts):  # type: ignore[no-untyped-def]
-    if own_weight(slot, links) > 0:
-        heir = equal_beside(slot, links, values, texts)
+def remove_once(root, slot, nodes, values, texts):  # type: ignore[no-untyped-def]
+    if nodes[slot, OWN] > 0:
+        heir = equal_beside(slot, nodes, values, texts)
         if heir >= 0:
-            weigh(slot, -1, links)
-            weigh(heir, 1, links)
-    return remove(root, slot, links)
+            weigh(slot, -1, nodes)
+            weigh(heir, 1, nodes)
+    return remove(root, slot, nodes)
 
 
 @borrowing
-def kth(root, k, links):  # type: ignore[no-untyped-def]
+def kth(root, k, nodes):  # type: ignore[no-untyped-def]
     """The slot with the k-th value, counted from 0; there are more than k."""
     at = root
     while True:
-        before = weight_of(links[LEFT, at], links)
-        if k < before:
-            at = links[LEFT, at]
+        if k < nodes[at, BEFORE]:
+            at = nodes[at, LEFT]
             continue
-        k -= before
-        own = own_weight(at, links)
-        if k < own:
+        k -= nodes[at, BEFORE]
+        if k < nodes[at, OWN]:
             return at
-        k -= own
-        at = links[RIGHT, at]
+        k -= nodes[at, OWN]
+        at = nodes[at, RIGHT]
 
 
-def check_trees(roots: Any, links: Any, members: Any, group: Any) -> None:
+def check_trees(roots: Any, nodes: Any, members: Any, group: Any) -> None:
     """The tree of every group has its members, and these alone, each once; and links and weights agree."""
     seen = np.zeros(len(members), dtype=np.bool_)
-    need(bool(_walk(roots, np.ascontiguousarray(links), group, seen, np.empty(len(group), dtype=np.int64))))
+    need(bool(_walk(roots, np.ascontiguousarray(nodes), group, seen, np.empty(len(group), dtype=np.int64))))
     need(bool((seen == members).all()))
 
 
 @jit
-def _walk(roots, links, group, seen, waiting):  # type: ignore[no-untyped-def]
+def _walk(roots, nodes, group, seen, waiting):  # type: ignore[no-untyped-def]
     for g in range(len(roots)):
         root = roots[g]
         if root < 0:
             continue
-        if root >= len(seen) or seen[root] or links[PARENT, root] != -1:
+        if root >= len(seen) or seen[root] or nodes[root, PARENT] != -1:
             return False
         seen[root] = True
         waiting[0] = root
@@ -210,17 +264,19 @@ def _walk(roots, links, group, seen, waiting):  # type: ignore[no-untyped-def]
             slot = waiting[count]
             if group[slot] != g and group[slot] != ANY_GROUP:
                 return False
-            below = np.int64(0)
+            weights = np.zeros(2, dtype=np.int64)
             for side in (LEFT, RIGHT):
-                child = links[side, slot]
+                child = nodes[slot, side]
                 if child < 0:
                     continue
-                if child >= len(seen) or seen[child] or links[PARENT, child] != slot or links[WEIGHT, child] < 0:
+                if child >= len(seen) or seen[child] or nodes[child, PARENT] != slot or nodes[child, WEIGHT] < 0:
                     return False
                 seen[child] = True
-                below += links[WEIGHT, child]
+                weights[side] = nodes[child, WEIGHT]
                 waiting[count] = child
                 count += 1
-            if links[WEIGHT, slot] < below:
+            if nodes[slot, BEFORE] != weights[0] or nodes[slot, OWN] < 0:
+                return False
+            if nodes[slot, WEIGHT] != weights[0] + weights[1] + nodes[slot, OWN]:
                 return False
     return True

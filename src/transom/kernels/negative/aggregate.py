@@ -152,7 +152,7 @@ class NegativeAggregateKernel:
         """The slots of which groups show all, before the loop changes their trees; where they are goes to the words."""
         found = [no_int64s()]
         for tree, at in zip(self._direct.table[self._listing, loop.OFFSET], self._listed, strict=True):
-            slots, counts = loop.list_trees(state.tree_roots[tree], state.tree_links[tree], groups)
+            slots, counts = loop.list_trees(state.tree_roots[tree], state.tree_nodes[tree], groups)
             words[:, at + 2] = sum(map(len, found)) + np.cumsum(counts) - counts
             words[:, at + 3] = counts
             found.append(slots)

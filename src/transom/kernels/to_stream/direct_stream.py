@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +30,19 @@ import pyarrow.compute as pc
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta, no_int64s
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
-from transom.kernels.columns import alike, is_text, validity
+from transom.kernels.address import address_of, byte_at, int_at, word_at
+from transom.kernels.columns import Array, Bytes, alike, fixed_values, is_text, text_buffers, validity
 from transom.kernels.jit import jit
 from transom.kernels.kernel import Step
-from transom.kernels.keys import encode_keys, normalised, order_words
+from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 Mask = npt.NDArray[np.bool_]
+
+WORD, WIDE, TEXT = range(3)  # kinds of columns that are compared: of one word, of two, of any number of bytes
 
 
 @dataclass
@@ -159,6 +163,45 @@ def among(these, those):  # type: ignore[no-untyped-def]
     return found
 
 
+class _Compared:
+    """Columns whose rows are compared where they lie: nothing is copied but words that compare like the numbers."""
+
+    def __init__(self, columns: list[pa.Array]) -> None:
+        self._columns = columns
+        self._words: dict[int, tuple[Array, Bytes | None]] = {}
+
+    def numbers_first(self) -> list[int]:
+        """The columns of which `words` are known."""
+        types = [column.type for column in self._columns]
+        known = [i for i, type_ in enumerate(types) if not pa.types.is_decimal(type_)]
+        return sorted(known, key=lambda i: is_text(types[i]))
+
+    def words(self, i: int) -> tuple[Array, Bytes | None]:
+        """Of column i: numbers as words that are alike and ordered as these are, of texts their lengths; and NULLs."""
+        if i not in self._words:
+            column = self._columns[i]
+            column = pc.binary_length(column) if is_text(column.type) else column
+            self._words[i] = np.ascontiguousarray(order_words(column)), validity(column)
+        return self._words[i]
+
+    def table(self) -> tuple[Int64s, list[Any]]:
+        """A line for each column: its kind, where its values are, where the rest of them, and where it has NULLs (0:
+        nowhere); and what is to be held while somebody reads there."""
+        lines, held = [], []
+        for i, column in enumerate(self._columns):
+            valid = validity(column)
+            if is_text(column.type):
+                kind, parts = TEXT, text_buffers(column)
+            elif pa.types.is_decimal(column.type):
+                values = fixed_values(column)
+                kind, parts = WIDE, (np.ascontiguousarray(values["hi"]), np.ascontiguousarray(values["lo"]))
+            else:
+                kind, parts = WORD, (self.words(i)[0], no_int64s())
+            lines.append((kind, address_of(parts[0]), address_of(parts[1]), 0 if valid is None else address_of(valid)))
+            held.append((*parts, valid))
+        return np.array(lines, dtype=np.int64).reshape(-1, 4), held
+
+
 def in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s | None:
     """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
@@ -171,19 +214,21 @@ def in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s | None
         return None
     order = np.argsort(t, kind="stable")
     at, sign = t[order], entered[order]
-    compared = _compared(at, sign, order, columns)
+    values = _Compared(columns)
+    compared = _compared(at, sign, order, values)
     if not len(compared):
         return order
     among = order[compared]
-    keys = encode_keys([column.take(pa.array(among)) for column in columns], len(among))
-    by, kept = settle(t[among], entered[among], keys.data, keys.offsets)
+    table, held = values.table()
+    by, kept = settle(t[among], entered[among], among, table)
+    del held
     emitted = np.ones(len(t), dtype=np.bool_)
-    order[compared] = among[by]
+    order[compared] = by
     emitted[compared] = kept
     return order[emitted]
 
 
-def _compared(at: Int64s, sign: Mask, order: Int64s, columns: list[pa.Array]) -> Int64s:
+def _compared(at: Int64s, sign: Mask, order: Int64s, values: _Compared) -> Int64s:
     """The places of rows whose values matter: several that enter or leave at one instant, or such as may cancel out.
 
     Rows that begin as others end differ most often, and most often in a number: so that is looked at first.
@@ -197,13 +242,10 @@ def _compared(at: Int64s, sign: Mask, order: Int64s, columns: list[pa.Array]) ->
     wanted[:-1] |= beside
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     left, came = pairs_of(first, sign)  # of one row that left and one that entered; of more, all are compared
-    for column in sorted(columns, key=lambda column: is_text(column.type)):
+    for column in values.numbers_first():
         if not len(left):
             break
-        if pa.types.is_decimal(column.type):
-            continue
-        known = pc.binary_length(column) if is_text(column.type) else column
-        words, valid = order_words(known), validity(known)
+        words, valid = values.words(column)
         alike = words[order[left]] == words[order[came]]
         if valid is not None:
             one, other = valid[order[left]], valid[order[came]]
@@ -234,13 +276,13 @@ def pairs_of(first, sign):  # type: ignore[no-untyped-def]
 
 
 @jit
-def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
-    """An order in which the rows of an instant, what left and then what came, are each by value; and which are emitted.
+def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
+    """The rows of each instant, what left and then what came, each by value; and which of these are emitted.
 
-    Of equal rows as many that came are not emitted as left. Row i has the bytes data[offsets[i]:offsets[i + 1]].
+    Of equal rows as many that came are not emitted as left. Instants ascend, and of one what left is first.
     """
     n = len(t)
-    order = np.arange(n)
+    order = rows.copy()
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
     first = 0
@@ -251,12 +293,12 @@ def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
         behind = middle
         while behind < n and t[behind] == t[first]:
             behind += 1
-        sort_part(order, spare, first, middle, data, offsets)
-        sort_part(order, spare, middle, behind, data, offsets)
+        sort_part(order, spare, first, middle, table)
+        sort_part(order, spare, middle, behind, table)
         i = first
         j = middle
         while i < middle and j < behind:
-            found = compare(order[i], order[j], data, offsets)
+            found = compare(order[i], order[j], table)
             if found == 0:
                 kept[i] = False
                 kept[j] = False
@@ -267,7 +309,7 @@ def settle(t, sign, data, offsets):  # type: ignore[no-untyped-def]
 
 
 @jit
-def sort_part(order, spare, first, behind, data, offsets):  # type: ignore[no-untyped-def]
+def sort_part(order, spare, first, behind, table):  # type: ignore[no-untyped-def]
     """Merges of ever longer runs; equal rows stay as they are."""
     size = 1
     while size < behind - first:
@@ -277,7 +319,7 @@ def sort_part(order, spare, first, behind, data, offsets):  # type: ignore[no-un
             i = left
             j = middle
             for k in range(left, right):
-                if j == right or (i < middle and compare(order[i], order[j], data, offsets) <= 0):
+                if j == right or (i < middle and compare(order[i], order[j], table) <= 0):
                     spare[k] = order[i]
                     i += 1
                 else:
@@ -288,15 +330,33 @@ def sort_part(order, spare, first, behind, data, offsets):  # type: ignore[no-un
 
 
 @jit
-def compare(a, b, data, offsets):  # type: ignore[no-untyped-def]
-    """Negative, zero or positive as the bytes of row a come before, are or come after those of row b."""
-    length = min(offsets[a + 1] - offsets[a], offsets[b + 1] - offsets[b])
-    for i in range(length):
-        x = data[offsets[a] + i]
-        y = data[offsets[b] + i]
-        if x != y:
-            return -1 if x < y else 1
-    return (offsets[a + 1] - offsets[a]) - (offsets[b + 1] - offsets[b])
+def compare(a, b, table):  # type: ignore[no-untyped-def]
+    """Negative, zero or positive as row a comes before, is or comes after row b, column by column, NULL first."""
+    for column in range(len(table)):
+        kind, values, rest, valid = table[column, 0], table[column, 1], table[column, 2], table[column, 3]
+        if valid != 0:
+            there = np.int64(byte_at(valid, a))
+            if there != np.int64(byte_at(valid, b)):
+                return np.int64(1) if there else np.int64(-1)
+            if there == 0:
+                continue
+        if kind == TEXT:
+            i, j = np.int64(int_at(values, a)), np.int64(int_at(values, b))
+            length, other = int_at(values, a + 1) - i, int_at(values, b + 1) - j
+            for k in range(min(length, other)):
+                x, y = np.int64(byte_at(rest, i + k)), np.int64(byte_at(rest, j + k))
+                if x != y:
+                    return x - y
+            if length != other:
+                return length - other
+            continue
+        if kind == WIDE and word_at(values, a) != word_at(values, b):
+            return np.int64(-1) if word_at(values, a) < word_at(values, b) else np.int64(1)
+        words = rest if kind == WIDE else values
+        u, v = np.uint64(word_at(words, a)), np.uint64(word_at(words, b))
+        if u != v:
+            return np.int64(-1) if u < v else np.int64(1)
+    return np.int64(0)
 
 
 def signs(entered: Mask) -> pa.Array:

@@ -11,13 +11,16 @@ import numpy as np
 
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.top_n.tree import (
+    AHEAD,
     FIRST,
     GROUPS,
+    LARGE,
     RIGHT,
     ROWS,
     WEIGHT,
     add_up,
     before,
+    fetch_paths,
     group_at,
     last_of,
     link,
@@ -79,8 +82,13 @@ def change_places(t, key, diff, rank, nodes, trees, shown, entry_of, texts):  # 
     gone = np.empty(64, dtype=np.int64)
     done = np.int64(0)
     lost = np.int64(0)
+    ways = np.empty(AHEAD + 1, dtype=np.int64)
+    fetched = 0 if len(nodes) >= LARGE else len(t)
     i = 0
     while i < len(t):
+        if i >= fetched:
+            fetched = min(i + AHEAD, len(t))
+            ways[AHEAD] = fetch_paths(nodes, trees, key, i, fetched, ways)
         now = t[i]
         partition = part[key[i]]
         end = i

@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 
 from transom.kernels.jit import borrowing, jit
+from transom.state.allocator import aligned_zeros
 
 PARENT, LEFT, RIGHT, ROWS, GROUPS, WEIGHT, FIRST, HEAD = range(8)
 WIDTH = 8
 
 
+AHEAD = 32  # values whose way down is read together
+LARGE = 1 << 12  # so many nodes are in no cache that is near
+
+
 def grown_nodes(nodes: Any, needed: int) -> Any:
     """A copy with room for so many nodes, at least twice the old."""
-    bigger = np.zeros((max(needed, 2 * len(nodes), 64), WIDTH), dtype=np.int64)
+    bigger = aligned_zeros((max(needed, 2 * len(nodes), 64), WIDTH), np.int64)
     bigger[: len(nodes)] = nodes
     return bigger
 
@@ -175,6 +180,37 @@ def unlink(nodes, trees, v, texts):  # type: ignore[no-untyped-def]
     nodes[v, PARENT] = -1
     nodes[v, ROWS] = 0
     nodes[v, WEIGHT] = 0
+
+
+@borrowing
+def fetch_paths(nodes, trees, values, first, behind, at):  # type: ignore[no-untyped-def]
+    """Read the nodes above some values whose rows are about to come or to go, of all of them side by side.
+
+    On the way down a node has to be there before it is known which is the next, and in a large tree most are far away.
+    For many values at a time they are fetched together, with those on their left, whose rows are counted on the way up,
+    and found nearby when it is their turn. Nothing is changed, and what is given is of no use, but that somebody takes
+    it. `at` has room for the values.
+    """
+    roots, part = trees
+    seen = np.int64(0)
+    walking = 0
+    for i in range(first, behind):
+        at[i - first] = roots[part[values[i]]]
+        walking += at[i - first] >= 0
+    while walking:
+        walking = 0
+        for i in range(first, behind):
+            node = at[i - first]
+            if node < 0:
+                continue
+            left = nodes[node, LEFT]
+            if left >= 0:
+                seen += nodes[left, ROWS]
+            found = node == values[i]
+            following = left if nodes[values[i], HEAD] < nodes[node, HEAD] else nodes[node, RIGHT]
+            at[i - first] = np.int64(-1) if found else following
+            walking += at[i - first] >= 0
+    return seen
 
 
 @borrowing
