@@ -53,8 +53,17 @@ def times(number: int, rows: int) -> pa.Array:
     return pa.array(range(number * rows * 1_000, (number + 1) * rows * 1_000, 1_000)).cast(pa.timestamp("us"))
 
 
+def growth_over_log(least: int, most: int, grows: float) -> float:
+    """How much more a row costs in the largest window than in the smallest, to how much more the logarithm is.
+
+    Up to 1 it grows at most as the logarithm does: for windows of 10^3 and 10^6 rows a row may cost twice as much.
+    """
+    return grows / (math.log(most) / math.log(least))
+
+
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """What a row costs in each window, and how much more in the largest than in the smallest, and for a tenfold."""
+    """What a row costs in each window, and how much more in the largest than in the smallest, for a tenfold, and to
+    the logarithm."""
     first, last = outcomes[0], outcomes[-1]
     decades = math.log10(last.cell["window"] / first.cell["window"])
     costs = {
@@ -62,10 +71,14 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
         for name in first.contestants
     }
     grows = {name: last[name]["us_per_row"] / first[name]["us_per_row"] for name in first.contestants}
+    bounds = first.cell["window"], last.cell["window"]
+    over_log = {name: round(growth_over_log(*bounds, much), 2) for name, much in grows.items()}
     return {
         "us_per_row": costs,
         "grows": {name: round(much, 2) for name, much in grows.items()},
         "grows_per_decade": {name: round(much ** (1 / decades), 2) for name, much in grows.items()},
+        "growth_over_log": over_log,
+        "growth_over_log_max": max(over_log.values()),
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.chart import Panel
+from benchmarks.cost_of_a_row import growth_over_log
 from benchmarks.harness import (
     Benchmark,
     Experiment,
@@ -37,7 +38,7 @@ WINDOWS = (1_000, 10_000, 100_000, 1_000_000)
 BATCHES, QUICK_BATCHES = 40, 10  # of each stream, after the window has filled
 EMITS: Final = ("changes", "lifetimes")
 INNER: Final = "inner"
-KINDS: Final = {kind: f"{kind.upper()} JOIN" for kind in (INNER, "left", "full", "semi", "anti")}
+KINDS: Final = {kind: f"{kind.upper()} JOIN" for kind in (INNER, "left", "right", "full", "semi", "anti")}
 
 
 def measure(window: int, batches: int, kind: str, emit: str) -> dict[str, float]:
@@ -79,15 +80,35 @@ def experiments(options: Options) -> Experiments:
     yield Experiment([(emit, window) for emit in EMITS for window in WINDOWS], by_kind)
 
 
+def over_inner(one: Outcome, kind: str, *, by_answer: bool = False) -> float:
+    """What a row costs beside the inner join; `by_answer`: for as many rows out, where there are more of them.
+
+    An outer join has the pairs of the inner join and, besides, the rows that are alone, which come and go.
+    """
+    mine, inner = one[kind], one[INNER]
+    more = max(1.0, mine["out_per_row"] / inner["out_per_row"]) if by_answer else 1.0
+    return round(mine["us_per_row"] / inner["us_per_row"] / more, 2)
+
+
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """What a row costs beside the inner join, by form and window."""
+    """What a row costs beside the inner join, by form and window, and how it grows with the window."""
+    others = [(one, kind) for one in outcomes for kind in KINDS if kind != INNER]
+    found: dict[str, Any] = {
+        f"{kind} of {INNER}, {one.cell['emit']}, {one.cell['window']}": over_inner(one, kind) for one, kind in others
+    }
+    grows = {}
+    for emit in EMITS:
+        first, *_, last = [one for one in outcomes if one.cell["emit"] == emit]
+        for kind in KINDS:
+            much = last[kind]["us_per_row"] / first[kind]["us_per_row"]
+            over_log = growth_over_log(first.cell["window"], last.cell["window"], much)
+            grows[f"{kind}, {emit}"] = round(over_log, 2)
     return {
-        f"{kind} of {INNER}, {one.cell['emit']}, {one.cell['window']}": round(
-            one[kind]["us_per_row"] / one[INNER]["us_per_row"], 2
-        )
-        for one in outcomes
-        for kind in KINDS
-        if kind != INNER
+        **found,
+        "outer_over_inner_max": max(over_inner(one, kind) for one, kind in others),
+        "outer_over_inner_by_answer_max": max(over_inner(one, kind, by_answer=True) for one, kind in others),
+        "growth_over_log": grows,
+        "growth_over_log_max": max(grows.values()),
     }
 
 

@@ -13,13 +13,20 @@ from tests.benchmarks.running import is_chart, quick
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outer_join, "WINDOWS", (500,))
+    monkeypatch.setattr(outer_join, "WINDOWS", (100, 500))
     monkeypatch.setattr(outer_join, "BATCH", 200)
     monkeypatch.setattr(outer_join, "QUICK_BATCHES", 5)
     chart = tmp_path / "outer_join.svg"
     reported = quick(capsys, "outer_join", "--plot", str(chart))
     others = [kind for kind in outer_join.KINDS if kind != outer_join.INNER]
-    assert set(reported["summary"]) == {f"{kind} of inner, {emit}, 500" for kind in others for emit in outer_join.EMITS}
+    cells = [f"{emit}, {window}" for emit in outer_join.EMITS for window in outer_join.WINDOWS]
+    summary = reported["summary"]
+    ratios = [summary.pop(f"{kind} of inner, {cell}") for kind in others for cell in cells]
+    assert set(summary) == {
+        "outer_over_inner_max", "outer_over_inner_by_answer_max", "growth_over_log", "growth_over_log_max"
+    }  # fmt: skip
+    assert summary["outer_over_inner_max"] == max(ratios) >= summary["outer_over_inner_by_answer_max"] > 0
+    assert summary["growth_over_log_max"] == max(summary["growth_over_log"].values())
     for cell in reported["cells"]:
         figures = cell["contestants"]
         assert figures["full"]["out_per_row"] > figures["left"]["out_per_row"] > figures["inner"]["out_per_row"] > 0

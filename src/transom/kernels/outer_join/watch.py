@@ -6,8 +6,9 @@ everything until it ends; of those the row knows how many there are.
 
 A row without a partner is *alone*. An outer and an anti join show it while it is alone, a semi join while it is not.
 When the cover of a row runs out nothing comes in that would say so: `timers` has the instant, or an earlier one, of
-each row that is covered by partners whose ends are known; the cover may have grown since. Where rows are wanted once
-they are over and not before, nobody has to know when a row comes to be alone: only of a semi join there are timers.
+each row that is covered by partners whose ends are known; the cover may have grown since. A row that is covered to its
+own end needs none: it is looked at then anyway. Where rows are wanted once they are over and not before, nobody has to
+know when a row comes to be alone: only of a semi join there are timers.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from transom.kernels.jit import jit
 from transom.kernels.join.side import TA, TE, JoinSide
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.lifetimes import LifetimeSet
+from transom.state.allocator import aligned_zeros
 from transom.state.checks import need, within
 
 COVER, OPEN_PARTNERS, SHOWN, SINCE, TIMER = range(5)  # columns of `marks`
+WIDTH = 8  # of a row of `marks`, which is then one line of the cache
 NONE = np.iinfo(np.int64).min
 NOT_SHOWN = -1  # below it: -2 - i is row i of those that this step shows
 
@@ -37,12 +40,12 @@ class Watch:
     of it, since when it is covered (of semi joins), and when its timer is.
     """
 
-    marks: Int64s = field(default_factory=lambda: np.zeros((0, 5), dtype=np.int64))
+    marks: Int64s = field(default_factory=lambda: np.zeros((0, WIDTH), dtype=np.int64))
     mask: int = -1
     timers: LifetimeSet = field(default_factory=LifetimeSet)
 
     def check_side(self, side: JoinSide) -> None:
-        need(self.marks.dtype == np.int64 and self.marks.shape == (side.capacity, 5) and self.mask == side.mask)
+        need(self.marks.dtype == np.int64 and self.marks.shape == (side.capacity, WIDTH) and self.mask == side.mask)
         for run in (*self.timers.runs, *self.timers.unsorted):
             within(run.slots & self.mask, side.capacity)
 
@@ -56,7 +59,7 @@ class Watch:
         """Be as large as the side; in a ring, rows between these positions are in other slots then."""
         if len(self.marks) == side.capacity:
             return
-        marks = np.zeros((side.capacity, 5), dtype=np.int64)
+        marks = aligned_zeros((side.capacity, WIDTH), np.int64)
         if side.mask == -1:
             marks[: len(self.marks)] = self.marks
         else:
@@ -132,18 +135,18 @@ def advance(  # type: ignore[no-untyped-def]
         marks[slot, TIMER] = NONE
     if semi or not over:
         for position in new:
-            settle(marks, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
+            settle(marks, entries, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
         for i in range(closed.shape[1]):
-            settle(marks, closed[0, i] & mask, closed[0, i], frontier, semi, over, rows, timers, ends, counts)
+            settle(marks, entries, closed[0, i] & mask, closed[0, i], frontier, semi, over, rows, timers, ends, counts)
         for i in range(pairs.shape[1]):
-            settle(marks, pairs[0, i] & mask, pairs[0, i], frontier, semi, over, rows, timers, ends, counts)
+            settle(marks, entries, pairs[0, i] & mask, pairs[0, i], frontier, semi, over, rows, timers, ends, counts)
         for position in others:
-            settle(marks, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
+            settle(marks, entries, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
     for i in range(due.shape[1]):
         slot = due[0, i] & mask
         if marks[slot, TIMER] == due[1, i]:  # or else it is that of a row that was here before
             marks[slot, TIMER] = NONE
-            settle(marks, slot, due[0, i], frontier, semi, over, rows, timers, ends, counts)
+            settle(marks, entries, slot, due[0, i], frontier, semi, over, rows, timers, ends, counts)
     return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
 
 
@@ -172,7 +175,7 @@ def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore
 
 
 @jit
-def settle(marks, slot, position, frontier, semi, over, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
+def settle(marks, entries, slot, position, frontier, semi, over, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
     """How the row stands when the step is over; to say it again changes nothing."""
     cover = marks[slot, COVER]
     alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
@@ -187,7 +190,9 @@ def settle(marks, slot, position, frontier, semi, over, rows, timers, ends, coun
         rows[2, counts[0]] = OPEN_END
         marks[slot, SHOWN] = -2 - counts[0]
         counts[0] += 1
-    if not alone and marks[slot, OPEN_PARTNERS] == 0 and marks[slot, TIMER] == NONE and cover < FOREVER:
+    if alone or marks[slot, OPEN_PARTNERS] > 0 or marks[slot, TIMER] != NONE:
+        return
+    if cover < min(entries[slot, TE], FOREVER):
         marks[slot, TIMER] = cover
         timers[0, counts[2]] = position
         timers[1, counts[2]] = cover
