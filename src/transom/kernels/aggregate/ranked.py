@@ -264,7 +264,8 @@ def _walk(roots, nodes, group, seen, waiting):  # type: ignore[no-untyped-def]
             slot = waiting[count]
             if group[slot] != g and group[slot] != ANY_GROUP:
                 return False
-            weights = np.zeros(2, dtype=np.int64)
+            below = np.int64(0)
+            on_the_left = np.int64(0)
             for side in (LEFT, RIGHT):
                 child = nodes[slot, side]
                 if child < 0:
@@ -272,11 +273,13 @@ def _walk(roots, nodes, group, seen, waiting):  # type: ignore[no-untyped-def]
                 if child >= len(seen) or seen[child] or nodes[child, PARENT] != slot or nodes[child, WEIGHT] < 0:
                     return False
                 seen[child] = True
-                weights[side] = nodes[child, WEIGHT]
+                below += nodes[child, WEIGHT]
+                if side == LEFT:
+                    on_the_left = nodes[child, WEIGHT]
                 waiting[count] = child
                 count += 1
-            if nodes[slot, BEFORE] != weights[0] or nodes[slot, OWN] < 0:
+            if nodes[slot, BEFORE] != on_the_left or nodes[slot, OWN] < 0:
                 return False
-            if nodes[slot, WEIGHT] != weights[0] + weights[1] + nodes[slot, OWN]:
+            if nodes[slot, WEIGHT] != below + nodes[slot, OWN]:
                 return False
     return True

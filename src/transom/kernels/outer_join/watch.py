@@ -19,7 +19,7 @@ import numpy as np
 
 from transom.core.delta import NO_OPEN_ID, Ends, Int64s
 from transom.core.time import FOREVER
-from transom.kernels.jit import jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.join.side import TA, TE, JoinSide
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.lifetimes import LifetimeSet
@@ -150,7 +150,7 @@ def advance(  # type: ignore[no-untyped-def]
     return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
 
 
-@jit
+@borrowing
 def end_alone(marks, slot, position, begin, end, rows, ends, counts):  # type: ignore[no-untyped-def]
     """The row was alone from `begin` to `end`."""
     shown = marks[slot, SHOWN]
@@ -166,7 +166,7 @@ def end_alone(marks, slot, position, begin, end, rows, ends, counts):  # type: i
         counts[0] += 1
 
 
-@jit
+@borrowing
 def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore[no-untyped-def]
     """The row had partners up to `end`, if it had any."""
     if marks[slot, SINCE] != NONE:
@@ -174,7 +174,7 @@ def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore
         marks[slot, SINCE] = NONE
 
 
-@jit
+@borrowing
 def settle(marks, entries, slot, position, frontier, semi, over, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
     """How the row stands when the step is over; to say it again changes nothing."""
     cover = marks[slot, COVER]

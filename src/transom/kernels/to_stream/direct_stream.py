@@ -32,7 +32,7 @@ from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
 from transom.kernels.address import address_of, byte_at, int_at, word_at
 from transom.kernels.columns import Array, Bytes, alike, fixed_values, is_text, text_buffers, validity
-from transom.kernels.jit import jit
+from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
@@ -329,7 +329,7 @@ def sort_part(order, spare, first, behind, table):  # type: ignore[no-untyped-de
         size *= 2
 
 
-@jit
+@borrowing
 def compare(a, b, table):  # type: ignore[no-untyped-def]
     """Negative, zero or positive as row a comes before, is or comes after row b, column by column, NULL first."""
     for column in range(len(table)):

@@ -137,7 +137,7 @@ def change_places(t, key, diff, rank, nodes, trees, shown, entry_of, texts):  # 
     return entries[:done], gone[:lost]
 
 
-@jit
+@borrowing
 def change_rows(nodes, trees, v, diff, function, texts):  # type: ignore[no-untyped-def]
     """So many more rows of a value, or fewer; nobody is shown otherwise."""
     if nodes[v, WEIGHT] == 0:
@@ -150,7 +150,7 @@ def change_rows(nodes, trees, v, diff, function, texts):  # type: ignore[no-unty
         add_up(nodes, v, diff, 0)
 
 
-@jit
+@borrowing
 def beyond(nodes, root, function, most):  # type: ignore[no-untyped-def]
     """The last value, if rows of it are behind the last place; -1: there is none."""
     v = last_of(nodes, root)
