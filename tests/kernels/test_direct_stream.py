@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from transom.core.delta import Delta, Ends, no_open_ids
-from transom.core.schema import DOUBLE, INTEGER, VARCHAR, Schema
+from transom.core.schema import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.to_stream.direct_stream import AliveRows, DirectStreamKernel
@@ -20,14 +22,22 @@ from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
 from transom.state.open_ids import OpenIdPool
 
+DECIMAL = pa.decimal128(38, 2)
 SCHEMAS = {
     "numbers": Schema.of(("a", INTEGER), ("b", INTEGER)),
     "texts": Schema.of(("a", VARCHAR), ("b", INTEGER)),
     "floats": Schema.of(
         ("a", DOUBLE),
     ),
+    "decimals": Schema.of(("a", DECIMAL), ("b", BOOLEAN), ("c", VARCHAR)),
 }
-VALUES = {INTEGER: (0, 1, 2, -5), VARCHAR: ("", "a", "ab", None), DOUBLE: (0.5, -0.0, None, float("nan"))}
+VALUES: dict[pa.DataType, tuple[Any, ...]] = {
+    INTEGER: (0, 1, 2, -5, None),
+    VARCHAR: ("", "a", "ab", "a\0", None),
+    DOUBLE: (0.5, -0.0, None, float("nan")),
+    DECIMAL: (Decimal("0.50"), Decimal("-0.5"), Decimal(2**70), Decimal(2**70 + 1), None),
+    BOOLEAN: (True, False, None),
+}
 
 
 def delta(random: Random, schema: Schema, before: int, frontier: int, opened: list[int], last: bool) -> Delta:
@@ -74,6 +84,23 @@ def test_they_are_what_counting_gives(change: str, kind: str, seed: int) -> None
             mine = codec.decode(codec.encode(mine), STATE_CLASSES)
         before = frontier
     assert reported > 100 and isinstance(mine, AliveRows) and state_rows(mine) == 0
+
+
+@pytest.mark.parametrize("change", ["istream", "dstream", "changes"])
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_many_rows_of_one_instant(change: str, kind: str) -> None:
+    """So many that they are sorted by words first; some leave as equal ones enter."""
+    random, schema = Random(f"{change} {kind}"), SCHEMAS[kind].arrow()
+    count = 300
+    arrays = [pa.array([random.choice(VALUES[c.type]) for _ in range(count)], c.type) for c in SCHEMAS[kind]]
+    ta, te = np.repeat([1, 4], count // 2), np.repeat([4, 7], count // 2)
+    rows = Delta(pa.RecordBatch.from_arrays(arrays, schema=schema), ta, te, no_open_ids(count), 9)
+    found, expected = (
+        kernel.step(kernel.start(), (rows,), Step(0, 9, 0, OpenIdPool()))  # type: ignore[arg-type]
+        for kernel in (DirectStreamKernel(change, schema), ToStreamKernel(change, schema))
+    )
+    assert str(found.values.to_pylist()) == str(expected.values.to_pylist()) and len(found)
+    assert found.t.tolist() == expected.t.tolist()
 
 
 def test_columns_pass_as_they_are_where_nothing_can_cancel() -> None:

@@ -50,6 +50,13 @@ AGGREGATES: Final = (
         "of equal values one leaves, and a quantile of DISTINCT values misses the others",
     ),
     Bug(
+        "weight_on_the_left_when_it_rises",
+        "kernels/aggregate/ranked.py",
+        "nodes[slot, BEFORE] = below + nodes[parent, BEFORE] + nodes[parent, OWN]",
+        "nodes[slot, BEFORE] = below + nodes[parent, BEFORE]",
+        "a quantile is off by the rows that changed places with others",
+    ),
+    Bug(
         "weight_left_behind",
         "kernels/aggregate/ranked.py",
         "weigh(slot, -nodes[slot, OWN], nodes)",

@@ -64,6 +64,20 @@ OUTER_JOINS: Final = (
         "a row that comes and goes within a step is alone for good",
     ),
     Bug(
+        "cover_to_the_end_of_nobody",
+        "kernels/outer_join/watch.py",
+        "if cover < min(entries[slot, TE], FOREVER):",
+        "if cover < min(entries[slot, TA], FOREVER):",
+        "a row whose last partner leaves before it is not alone until something else happens to it",
+    ),
+    Bug(
+        "null_last_among_changes",
+        "kernels/to_stream/direct_stream.py",
+        "return np.int64(1) if there else np.int64(-1)",
+        "return np.int64(-1) if there else np.int64(1)",
+        "changes of one instant have NULL behind all other values",
+    ),
+    Bug(
         "timer_not_set_again",
         "kernels/outer_join/watch.py",
         "            marks[slot, TIMER] = NONE\n            settle(",
