@@ -87,7 +87,7 @@ def over_inner(one: Outcome, kind: str, *, by_answer: bool = False) -> float:
     """
     mine, inner = one[kind], one[INNER]
     more = max(1.0, mine["out_per_row"] / inner["out_per_row"]) if by_answer else 1.0
-    return round(mine["us_per_row"] / inner["us_per_row"] / more, 2)
+    return round(float(mine["us_per_row"] / inner["us_per_row"] / more), 2)
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:

@@ -201,6 +201,7 @@ class _Compared:
         """A line for each column: its kind, where its values are, where the rest of them, and where it has NULLs (0:
         nowhere); and what is to be held while somebody reads there."""
         lines, held = [], []
+        parts: tuple[Array, Array]
         for i, column in enumerate(self._columns):
             valid = validity(column)
             if is_text(column.type):
