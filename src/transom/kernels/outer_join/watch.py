@@ -14,6 +14,7 @@ know when a row comes to be alone: only of a semi join there are timers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class Watch:
     `marks[slot]`: how far partners cover the row, how many open ones it has, the open row id of the row that is shown
     of it, since when it is covered (of semi joins), and when its timer is.
     """
+
+    STATE_VERSION: ClassVar[int] = 2
 
     marks: Int64s = field(default_factory=lambda: np.zeros((0, WIDTH), dtype=np.int64))
     mask: int = -1
