@@ -20,6 +20,7 @@ def test_it_runs_and_ends_in_a_summary(
         yield kafka
 
     monkeypatch.setattr(kafka_benchmark, "KafkaBroker", running)
+    monkeypatch.setattr(kafka_benchmark, "WINDOW", 100)  # few rows meet by as few keys
     monkeypatch.setattr(kafka_benchmark, "QUICK_JOIN_ROWS", 500)
     monkeypatch.setattr(kafka_benchmark, "QUICK_SOURCE_ROWS", 500)
     reported = quick(capsys, "kafka")

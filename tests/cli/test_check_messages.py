@@ -60,7 +60,7 @@ WRONG = [
     ("CREATE TABLE t (a «NUMBR»)", "NUMBR", "type"),
     ("CREATE TABLE t (a INTEGER, «a» INTEGER)", "two columns 'a'", "something else"),
     ("CREATE SINK x WITH (connector = 'memory', emit = «'sometimes'»)", "'emit' cannot be 'sometimes'", "'latest'"),
-    ("«CREATE» SINK x WITH (connector = 'pulsar')", "no connector 'pulsar'", "connectors are 'files'"),
+    ("«CREATE» SINK x WITH (connector = 'pulsar')", "no connector 'pulsar'", "'files'"),
     ("«CREATE» SINK x WITH (connector = 'files', path = 'x.txt')", "format", "format ="),
     ("«CREATE» TABLE t (a INTEGER) WITH (connector = 'files', path = 'a.csv', delimter = ';')", "'delimter'",
      "write delimiter"),

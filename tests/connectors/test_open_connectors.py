@@ -41,7 +41,7 @@ def test_the_connector_is_chosen_by_its_name(tmp_path: Path) -> None:
     ("properties", "what", "remedy"),
     [
         ({}, "does not say where it is", "connector = 'files'"),
-        ({"connector": "pulsar"}, "no connector 'pulsar'", "connectors are 'files', 'generator',"),
+        ({"connector": "pulsar"}, "no connector 'pulsar'", "'files', 'generator',"),
         ({"connector": "files"}, "needs a path", "path = '..'"),
         ({"connector": "files", "path": ""}, "needs a path", "path = '..'"),
         ({"connector": "files", "path": "a\0b"}, "zero character", "path of a file"),

@@ -73,19 +73,11 @@ def test_what_can_be_written() -> None:
         datetime(2024, 5, 2, 0, 30), datetime(2024, 5, 2), datetime(2024, 5, 1, 20, 30), False, True
     ]  # fmt: skip
     for written, said in (
-        ("ts AT TIME ZONE 'UTC'", "a TIMESTAMP WITH TIME ZONE cannot be a column"),
-        ("MAX(ts AT TIME ZONE 'UTC')", "a TIMESTAMP WITH TIME ZONE cannot be a column"),
-        ("hour(ts AT TIME ZONE 'UTC')", "'hour' does not take a TIMESTAMP WITH TIME ZONE"),
-        ("ts AT TIME ZONE 'UTC' + INTERVAL '1' DAY", "does not take a TIMESTAMP WITH TIME ZONE"),
-        ("ts AT TIME ZONE 'UTC' = ts", "'=' does not take a TIMESTAMP WITH TIME ZONE"),
-        ("CASE WHEN TRUE THEN ts AT TIME ZONE 'UTC' END", "CASE does not take a TIMESTAMP WITH TIME ZONE"),
-        ("CAST(ts AT TIME ZONE 'UTC' AS DATE)", "a TIMESTAMP WITH TIME ZONE cannot be cast to DATE"),
         ("ts AT TIME ZONE 'Europe/Berln'", "there is no time zone 'Europe/Berln'"),
         ("ts AT TIME ZONE name", r"'timezone' does not take \(VARCHAR, TIMESTAMP\)"),
         ("COUNT(*) FILTER (WHERE ts AT TIME ZONE 'UTC')", "a TIMESTAMP WITH TIME ZONE is no condition"),
     ):
         with pytest.raises(QueryError, match=said):
             session.run(f"SELECT {written} FROM t")
-    for clause in ("GROUP BY ts AT TIME ZONE 'UTC'", "ORDER BY ts AT TIME ZONE 'UTC' LIMIT 1"):
-        with pytest.raises(QueryError, match="a TIMESTAMP WITH TIME ZONE cannot be a column"):
-            session.run(f"SELECT 1 FROM t {clause}")
+    grouped = session.run("SELECT COUNT(*) AS n FROM t GROUP BY ts AT TIME ZONE 'UTC'", emit="latest")
+    assert grouped.to_pylist() == [{"n": 1}]

@@ -102,6 +102,18 @@ def running_leap() -> Pipeline:
     return pipeline
 
 
+def running_partitions() -> Pipeline:
+    """A query over an input whose partitions are written side by side."""
+    pipeline = running("SELECT k FROM s [RANGE 5 SECONDS]", "changes", 0)
+    columns = pipeline.inputs["s"].definition.columns
+    pipeline.gates.enter("s", ["0", "1"])
+    for second, partition in enumerate("0101"):
+        row = (to_datetime(0) + timedelta(seconds=second), 1, "a", 0.5)
+        pipeline.push("s", batch_of(columns, [row]), partition=partition)
+    pipeline.advance()
+    return pipeline
+
+
 def running_slides() -> Pipeline:
     """A join reported slide by slide, of which something is on disk and a slide is put off."""
     windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
@@ -175,7 +187,12 @@ def classes_in(state: Any) -> Iterator[type]:
 
 @pytest.fixture(scope="module")
 def pipelines() -> list[Pipeline]:
-    return [*(running(text, emit) for text, emit in QUERIES.items()), running_slides(), running_leap()]
+    return [
+        *(running(text, emit) for text, emit in QUERIES.items()),
+        running_slides(),
+        running_leap(),
+        running_partitions(),
+    ]
 
 
 def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) -> None:

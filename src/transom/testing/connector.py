@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -404,14 +405,17 @@ class _Runtime:
     def resume(self, number: int) -> None:
         """Another process goes on, after one that has died in this epoch. It never heard of what the old one does."""
         self.place.died(self.sink)
-        if self.replayed:
-            self.sink = self._open(Resume(number, number + 1))
-        elif self._counted is None:
-            self.sink = self._open(None)
-        else:
-            epoch, token = self._counted
-            self.sink = self._open(Resume(epoch + 1, epoch + 1, token))
-            self.sink.commit(epoch, token)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # files that the dead one had open
+            if self.replayed:
+                self.sink = self._open(Resume(number, number + 1))
+            elif self._counted is None:
+                self.sink = self._open(None)
+            else:
+                epoch, token = self._counted
+                self.sink = self._open(Resume(epoch + 1, epoch + 1, token))
+        if not self.replayed and self._counted is not None:
+            self.sink.commit(*self._counted)
 
     def again(self, number: int) -> None:
         """The rows of the epoch come again where they do."""
