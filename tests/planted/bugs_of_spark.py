@@ -134,10 +134,10 @@ SPARK: Final = (
         "what the user has told Spark of the files is not heeded",
     ),
     Bug(
-        "few_cores_share_a_plan",
-        "runtimes/spark/query.py",
-        'if number < MANY_TASKS or self.ending == "stopped"',
-        'if self.ending == "stopped"',
+        "few_cores_share_a_join",
+        "runtimes/spark/sizing.py",
+        "if tasks < MANY_TASKS if joins else not aggregates",
+        "if not (joins or aggregates)",
         "two tasks hand rows to each other for longer than one works on them",
     ),
 )

@@ -19,8 +19,9 @@ JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
     ("text", "rows", "follow", "tasks", "many"),
     [
         (COUNT, 100, False, 2, 2),
-        (COUNT, 100, False, 1, 3),
+        (COUNT, 100, False, 2, 3),
         (JOIN, 100, False, 2, 2),
+        (JOIN, 100, False, 1, 3),
         (COUNT, 99, False, 1, 2),
         (COUNT, 100, True, 1, 2),
         (f"SET latency = '1 second'; {COUNT}", 100, False, 1, 2),
@@ -47,7 +48,7 @@ def test_a_plan_is_shared_where_it_is_worth_it(
     many: int,
 ) -> None:
     monkeypatch.setattr(sizing, "MUCH", 100)
-    monkeypatch.setattr(query, "MANY_TASKS", many)  # the session has two cores
+    monkeypatch.setattr(sizing, "MANY_TASKS", many)  # the session has two cores
     lines = [f"2024-01-01 00:{i // 60:02}:{i % 60:02},{i % 7}" for i in range(rows)]
     (tmp_path / "s").mkdir()
     for part in range(2):

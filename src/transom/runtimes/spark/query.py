@@ -47,7 +47,7 @@ from transom.runtimes.spark.parquet_frame import ParquetFrame, readable_files
 from transom.runtimes.spark.prefetcher import Prefetcher
 from transom.runtimes.spark.savepoint import Stop
 from transom.runtimes.spark.settings import partitions, settings_of
-from transom.runtimes.spark.sizing import MANY_TASKS, first_size, much_waits
+from transom.runtimes.spark.sizing import first_size, worth_sharing
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.task_split import TaskReading
 from transom.runtimes.spark.worker_errors import cause, read_back
@@ -532,7 +532,7 @@ class SparkQuery:
         if not self._frames:
             # Partitions of a shuffle are made for clusters; here there are cores. Memory is not divided for nothing.
             number = min(number, self.spark.sparkContext.defaultParallelism)
-            if number < MANY_TASKS or self.ending == "stopped" or not much_waits(laid_out(1), self._open_source):
+            if self.ending == "stopped" or not worth_sharing(laid_out(1), self._open_source, number):
                 return 1
         return number if laid_out(number).stage_count == 1 else 1
 

@@ -9,10 +9,7 @@ from transom.connectors.connector import Limits, Source
 from transom.core.schema import Schema
 from transom.core.time import SECOND
 from transom.pipeline.layout import Definition, Layout
-from transom.plan.algebra import (
-    Aggregate,
-    Join,
-)
+from transom.plan.algebra import Aggregate, Join
 from transom.program.batch_size import (
     BACKLOG_ROWS,
     DEFAULT_ROWS,
@@ -28,11 +25,12 @@ MUCH: Final = 1 << 19
 """So many rows of a batch are worth that several tasks share them."""
 
 MANY_TASKS: Final = 4
-"""So many tasks share them to advantage: what they hand over takes as much time again as a join of it."""
+"""So many tasks share a join to advantage: what they hand over takes as much time again as a join of it."""
 
 
-def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> bool:
-    """Whether a run that ends with what there is has much to read at once, and much to do with it.
+def worth_sharing(layout: Layout, open_source: Callable[[Definition], Source], tasks: int) -> bool:
+    """Whether a run that ends with what there is has so much to read at once, and to do with it, that so many tasks
+    share it.
 
     Where partitions or a latency are given it is left at that. Rows without a join or an aggregate go through
     faster than they can be handed over.
@@ -40,7 +38,9 @@ def much_waits(layout: Layout, open_source: Callable[[Definition], Source]) -> b
     options = layout.catalogue.options
     if "latency" in options or "partitions" in options:
         return False
-    if not any(isinstance(operator.node, Join | Aggregate) for operator in layout.operators):
+    joins = any(isinstance(operator.node, Join) for operator in layout.operators)
+    aggregates = any(isinstance(operator.node, Aggregate) for operator in layout.operators)
+    if tasks < MANY_TASKS if joins else not aggregates:
         return False
     limits = Limits(options.get("batch_rows", MUCH), options.get("batch_files"))
     rows = 0
