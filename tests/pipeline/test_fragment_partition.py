@@ -165,6 +165,16 @@ def test_two_arrival_streams_share_one_clock_in_the_order_of_the_sources() -> No
     assert sorted(times.values()) == [0, 1, 2] and times[2] == times[1] + 1
 
 
+@pytest.mark.parametrize("where", ["", "WHERE x > 10"])
+def test_rows_that_arrive_before_the_origin_are_rejected(where: str) -> None:
+    text = f"SET origin = '1970-01-01 00:00:05'; SELECT k, COUNT(*) AS n FROM a [NOW] {where} GROUP BY k"
+    spread = Spread(laid_out(text, partitions=2))
+    out = spread.batch([rows(spread.layout, "a", (1, 10), (2, 20))], now=4)
+    out += spread.batch([rows(spread.layout, "a", (1, 10), (2, 20))], now=6) + spread.end("a")
+    assert {row[2] for row in out if row[0] == "+"} == ({2} if where else {1, 2})
+    assert spread.ledger("a") == (2, 0, 2) and len(spread.side()) == 2
+
+
 # --- what travels ----------------------------------------------------------------------------------------------------
 
 

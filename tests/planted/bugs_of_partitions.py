@@ -167,4 +167,11 @@ STEPS: Final = (
         "header.token = str(header.first + len(header.parts))",
         "what a step left in one worker is taken for what another worker committed",
     ),
+    Bug(
+        "arrival_before_the_origin",
+        "pipeline/fragment_partition.py",
+        "early = gate.before_origin(t)",
+        "early = 0",
+        "rows that are stamped on arrival before the origin are taken in partitions, and rejected in one process",
+    ),
 )

@@ -35,7 +35,7 @@ Codes = npt.NDArray[np.uint8]
 
 FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, AHEAD, LATE, IDLE = range(10)
 UNFIT = (BAD_CHANGE, MISSING_KEY)
-"""Of a change whose time is known: if it is late, that is what is said of it."""
+"""Reasons that LATE overrides: the time of such a change is known."""
 REASONS = (
     "",
     "the timestamp is missing",
@@ -132,7 +132,10 @@ class InputState:
 
 @dataclass(frozen=True)
 class Classified:
-    """Rows in source order, their instants and codes; `greatest` is the greatest instant, of rejected rows as well.
+    """Rows in source order, their instants and codes; `greatest` is the greatest instant that raises the watermark.
+
+    Late rows and changes that cannot be applied raise it as well; rows out of range, before the origin or too far ahead
+    of the clock do not.
 
     A row is LATE here if it is so by the rows of the batch alone, or by what is known of those before. `leap` is the
     position of a row that leaps in time, and from where to where.
@@ -285,9 +288,12 @@ class InputGate:
     def stamped(self, batch: pa.RecordBatch, t: Int64s) -> Classified:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
         codes = np.zeros(len(batch), dtype=np.uint8)
-        if self.origin is not None:
-            codes[t < self.origin] = BEFORE_ORIGIN
+        codes[: self.before_origin(t)] = BEFORE_ORIGIN
         return Classified(batch, t, codes, int(t[-1]) if len(t) else None)
+
+    def before_origin(self, t: Int64s) -> int:
+        """How many of these times, ascending, lie before the origin that was set."""
+        return 0 if self.origin is None else int(np.searchsorted(t, self.origin))
 
     def admit_stamped(self, state: InputState, batch: pa.RecordBatch, t: Int64s) -> RejectedRows | None:
         """As `admit` of what `stamped` gives; there is seldom a row to reject."""

@@ -26,7 +26,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
-from transom.pipeline.admission import FIT, Classified, Codes, InputGate, RejectedRows
+from transom.pipeline.admission import BEFORE_ORIGIN, FIT, REASONS, Classified, Codes, InputGate, RejectedRows
 from transom.pipeline.consumer import PAIRS, SIDES
 from transom.pipeline.consumer_runner import ConsumerRunner, picked
 from transom.pipeline.dead_letters import count_reasons, dead_letter_rows
@@ -240,7 +240,7 @@ class FragmentPartition:
                 if self.gates.stamped(name):
                     first = self._stamp(name, about, stamps)
                     for part in mine:
-                        self._admit_stamped(name, part, first)
+                        self._admit_stamped(name, part, first, out)
                     continue
                 for part in mine:
                     self._admit_rows(name, part, out)
@@ -329,13 +329,19 @@ class FragmentPartition:
             state.see(self.gates.state.clock)
         return first
 
-    def _admit_stamped(self, name: str, part: Frame, first: int) -> None:
+    def _admit_stamped(self, name: str, part: Frame, first: int, out: Outgoing) -> None:
         values, indexes = self._whole(name, part.rows)
-        if part.kind == "unwanted":
-            self.gates.state.inputs[name].ledger.used += len(indexes)
-            return
         t = first + self.layout.tick * indexes
-        self.gates.inputs[name].wait(self.gates.state.inputs[name], self.gates.with_times(name, values, t), t)
+        values = self.gates.with_times(name, values, t)
+        gate, state = self.gates.inputs[name], self.gates.state.inputs[name]
+        early = gate.before_origin(t)
+        if early:
+            state.ledger.rejected += early
+            self._reject(name, RejectedRows(values.slice(0, early), [REASONS[BEFORE_ORIGIN]] * early), out)
+        if part.kind == "unwanted":
+            state.ledger.used += len(t) - early
+            return
+        gate.wait(state, values.slice(early), t[early:])
 
     def _whole(self, channel: str, rows: pa.RecordBatch | None) -> tuple[pa.RecordBatch, Any]:
         """Rows in the declared columns, those that nobody reads NULL; and what travelled behind them."""
