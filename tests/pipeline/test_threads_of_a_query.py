@@ -156,7 +156,7 @@ def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: py
     query = begun()
     pipeline = query.pipeline
     assert isinstance(pipeline, Pipeline)
-    for look in (pipeline.snapshot, query.status, query.job.save):
+    for look in (pipeline.snapshot, query.status, query.job.prepare_checkpoint):
         before = len(requested)
         while len(requested) == before:
             assert query.step()

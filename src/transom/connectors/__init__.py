@@ -1,4 +1,5 @@
-"""Where rows come from and where answers go: files, memory, the generator, the terminal, and what others register.
+"""Where rows come from and where answers go: files, Kafka, PostgreSQL, Delta, memory,
+the generator, the terminal, and what others register.
 
 A source gives offsets and splits, and reads a split; it remembers nothing that an answer depends on. A sink takes the
 rows of an epoch, and shows them whole or not at all.

@@ -22,7 +22,7 @@ from transom.cql.query_text import QueryText
 from transom.plan.algebra import AggregateCall, Filter, OrderedBy, Over, OverFrame, Project, Relation, SortKey, TopN
 from transom.plan.expression import ColumnRef, Expression, remap, transform
 
-_EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: what is told is final, and windows are told when they are over"
+_EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: only final rows are emitted, and windows when they are over"
 
 _MOST_ROWS: Final = 10**15
 _GREATEST: Final = 2**63 - 1

@@ -46,7 +46,7 @@ class Step:
 class Kernel(Protocol):
     """A frozen dataclass. `start` makes its empty state, `step` takes one delta per input and gives one out.
 
-    A kernel may also say when it is `next_timer`: see `Punctual`. One with `uses_worker_pool = True` is given a worker
+    A kernel may also have `next_timer` (see `Punctual`). One with `uses_worker_pool = True` is given a worker
     pool with its steps; it may leave work to it that goes on after the step, and waits for that in its next one.
     """
 

@@ -133,10 +133,7 @@ class RowStore:
         return [of for column in self.columns for of in (getattr(column, "data", None), column.valid)]
 
     def plain(self, number: int) -> Plain | None:
-        """Where the values of a column are; of one that has had a NULL, of texts, and of booleans, which Arrow has in
-
-        bits, nobody can tell it.
-        """
+        """Where the values of a column are, if it has had no NULL and is neither text nor boolean (bits in Arrow)."""
         column = self.columns[number]
         if not isinstance(column, FixedColumn) or column.valid is not None or column.data.dtype == np.uint8:
             return None

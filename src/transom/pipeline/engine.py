@@ -29,7 +29,7 @@ OperatorState = tuple[Operator, Counters, list[Any]]
 class Engine(Protocol):
     @property
     def subplan(self) -> Pipeline:
-        """Takes the rows of all inputs in."""
+        """What takes the rows of all inputs in: the whole plan of a query that shares nothing."""
 
     @property
     def rejected_rows(self) -> Mapping[str, RejectedRows]:
@@ -64,7 +64,10 @@ class Engine(Protocol):
         """The batch is over, for one query alone or for all: give each the rows that have waited for that."""
 
     def progress_of(self, name: str) -> int | None:
-        """What is before it is final in the answer of a query; None before its time has begun."""
+        """How far the inputs of a query have come, or its own work where that is scheduled; None before its time began.
+
+        After `advance` all before it is final.
+        """
 
     def operators_of(self, name: str) -> Iterator[OperatorState]:
         """Those of a query, in the order of EXPLAIN."""

@@ -163,7 +163,7 @@ class GroupPipeline:
         """Nothing of a group lies outside its snapshot."""
 
     def saved(self) -> None:
-        """As `begin`."""
+        """A snapshot leaves nothing behind to be removed."""
 
     def drain(self) -> None:
         self.subplan.drain()
@@ -258,7 +258,6 @@ class GroupPipeline:
         return False
 
     def progress_of(self, name: str) -> int | None:
-        """What is before it is final in the answer of a query; None before its time has begun."""
         return self.subplan.progress
 
     def operators_of(self, name: str) -> Iterator[OperatorState]:

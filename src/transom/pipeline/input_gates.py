@@ -61,7 +61,10 @@ def came_after_the_end(what: str) -> CheckpointError:
 
 
 class InputGates:
-    """`source_of` says which inputs are of one source, where an input is not one by itself."""
+    """The gates of all inputs, what waits behind them, and the time: watermarks, progress, the clock, silence.
+
+    `source_of` says which inputs are of one source, where an input is not one by itself.
+    """
 
     def __init__(
         self,
@@ -213,9 +216,9 @@ class InputGates:
         return max([marks[last], *(next_tick(t, self.tick) for t in lasts)])
 
     def next_timer(self, of_stage: int) -> int:
-        """The least instant that progress has to pass for something to come of it: a row that waits is taken,
+        """The least instant that progress has to pass for something to come of it.
 
-        or the operators behind the input gates have something to do, as `Stage.next_timer` says.
+        A row that waits is taken then, or operators behind the gates have something to do (`Stage.next_timer`).
         """
         state = self.state
         if state.origin is None:  # time begins with the first row

@@ -183,7 +183,7 @@ class Layout:
 
     @cached_property
     def stage_number(self) -> dict[int, int]:
-        """Of every fragment, by its number."""
+        """The stage that each fragment is in, by the number of the fragment."""
         found: dict[int, int] = {}
         for fragment in self.fragments:
             feeding = [found[e.fragment] for e in fragment.exchanges if e.fragment is not None]

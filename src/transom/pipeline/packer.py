@@ -83,7 +83,7 @@ class Packer:
         self._sizes: dict[tuple[int, int], int] = defaultdict(int)
         self._number = 0
         self._source_partition: str | None = None
-        """Of the rows that are being packed."""
+        """The partition of the source that the rows come from that are being packed."""
         self._gates = {
             name: InputGate(definition, layout.tick, layout.origin)
             for name, definition in layout.sources.items()

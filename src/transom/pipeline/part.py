@@ -38,7 +38,7 @@ from transom.state.spill import SpillStore
 
 @dataclass
 class Counters:
-    """What an operator has done: rows and ends that left it, and the time it took.
+    """What an operator has done: rows that came, rows and ends that left it, and the time it took.
 
     Under negative tuples rows count as often as they pass, and the ends are those that departed.
     """

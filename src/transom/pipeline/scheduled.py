@@ -38,7 +38,7 @@ from transom.scheduling.policy import policy_named
 
 
 class ScheduledGroup(GroupPipeline):
-    """`now` is a clock, in microseconds."""
+    """Queries that share a join whose work is put in order (SET schedule). `now` is a clock, in microseconds."""
 
     def __init__(
         self, specs: Sequence[ConsumerSpec], catalogue: Catalogue, schedule: Schedule, now: Callable[[], int]

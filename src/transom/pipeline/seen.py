@@ -1,9 +1,9 @@
 """What a task saw of one input, as it is reported to every partition; and what later stages have to know of it.
 
 Every task sends it to every partition, so it is small: what is as usual is left out, and of a task it is packed once,
-for all. The times at which the query might begin are emitted as long as its time has not begun.
+for all. The times at which the query might begin are sent as long as its time has not begun.
 
-A stage that no row of the input comes to wants to know where time is, and not who saw what: it is told a digest of what
+A stage that no row of the input comes to wants to know where time is, and not who saw what: it is sent a digest of what
 all tasks saw. Streams that are stamped on arrival are an exception: their clock counts rows task by task.
 """
 

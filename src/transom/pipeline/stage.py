@@ -33,9 +33,9 @@ class StageState(Protocol):
 
 @dataclass(frozen=True)
 class Advanced:
-    """What a step gave: the deltas of all operators, by their numbers; the rows of the answer, if it is written here;
+    """What a step gave: the deltas of all operators, by their numbers; the rows of the answer, if written here.
 
-    and by channel the positions of the changes of tables that met no row.
+    `unmatched` has by channel the positions of the changes of tables that met no row.
     """
 
     deltas: list[Brought]

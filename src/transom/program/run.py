@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EVERY: Final = 16
-"""Steps between two checkpoints, unless told otherwise."""
+"""The most steps between two checkpoints, unless `every` says otherwise; one comes sooner where nothing is to do."""
 
 Ending = OneOf["end", "now", "stopped"]
 """How a run ends. "end": with its input, and time with it. "now": with all there is now, and time stays open for the

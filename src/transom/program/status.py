@@ -50,7 +50,7 @@ class OperatorStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """`progress`: instants below it are final. `held_back_by` is the input that it waits for.
+    """How a query is doing. Instants below `progress` are final; `held_back_by` is the input that it waits for.
 
     `latency` is measured in this process where streams are stamped on arrival, from the start of the process on.
     `overload` is there of a query whose work is put in order (SET schedule); its progress is its own then.

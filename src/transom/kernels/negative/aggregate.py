@@ -251,7 +251,7 @@ class NegativeAggregateKernel:
 
     @cached_property
     def _heaps(self) -> int:
-        """And trees."""
+        """How many heaps and trees there are."""
         return len(self._direct.ordered_calls)
 
     @cached_property

@@ -48,7 +48,7 @@ class SlideSide:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of the rows that are kept."""
+        """The schema of the rows that are kept."""
         fields = [pa.field(str(i), held_type(e.type)) for i, e in enumerate(self.expressions)]
         fields.append(pa.field(HASH, pa.uint64()))
         return pa.schema([*fields, pa.field(KEY, pa.binary())] if self.keyed else fields)
@@ -103,7 +103,7 @@ class SlideSpec:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of the results."""
+        """The schema of the results."""
         return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(self.names, self.expressions, strict=True)])
 
     @cached_property

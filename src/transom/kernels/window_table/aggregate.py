@@ -1,4 +1,4 @@
-"""GROUP BY over TUMBLE or HOP with a bound of the window among the keys: totals as rows come, told when it is over.
+"""GROUP BY over TUMBLE or HOP with a bound of the window among the keys: totals as rows come, emitted when it is over.
 
 Meaning: one row for each group of a window, on [window_end - tick, forever): its key and the aggregates of its rows.
 Emits: the row of each group once, when progress is past window_end - tick.

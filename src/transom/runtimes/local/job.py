@@ -94,7 +94,7 @@ class LocalJob:
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock()
-        self._written_frontier = FOREVER
+        self._written_progress = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.engine.subplan.gates.stamped(name) for name in self.engine.subplan.inputs)
         self._stopwatch = Stopwatch() if stamped else None
@@ -142,11 +142,11 @@ class LocalJob:
             return False
         for query in self.queries:
             query.output.open()
-        self._written_frontier = self.engine.subplan.progress
+        self._written_progress = self.engine.subplan.progress
         try:
             return self._step()
         finally:
-            self._written_frontier = FOREVER
+            self._written_progress = FOREVER
 
     def _step(self) -> bool:
         read = self.engine.full  # then there is work enough
@@ -253,12 +253,12 @@ class LocalJob:
         with self._stepping:
             engine, subplan = self.engine, self.engine.subplan
             engine.drain()
-            frontier = engine.progress_of(query.name)
+            progress = engine.progress_of(query.name)
             return Status(
                 name=query.name,
                 inputs=tuple(self._input_status(name, query) for name in subplan.names),
                 operators=tuple(self._operator_states(query)),
-                progress=BEGINNING if frontier is None else min(frontier, self._written_frontier),
+                progress=BEGINNING if progress is None else min(progress, self._written_progress),
                 held_back_by=None if self.finished or not subplan.inputs else subplan.held_back_by,
                 rows_out=engine.rows_out(query.name),
                 steps=self._steps,
@@ -304,8 +304,8 @@ class LocalJob:
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
-    def save(self) -> bytes:
-        """Everything that another process needs to resume. Sinks prepare their epoch; a commit comes after it."""
+    def prepare_checkpoint(self) -> bytes:
+        """Has the sinks prepare their epoch, and gives all that another process needs to resume; `commit` follows."""
         self._flush()
         here = {query.name: (query.output.prepare(), query.output.latest) for query in self.queries}
         outputs = self._away | here

@@ -17,9 +17,9 @@ Key = tuple[str, ...] | None
 
 
 class QueryOutput:
-    """The sinks of a query whose answer has this form and these columns; they are opened when they are first needed,
+    """The sinks of a query whose answer has this form and these columns, opened when they are first needed.
 
-    and `key` is asked for then: a checkpoint may have the query planned otherwise.
+    The `key` is requested then, since a checkpoint may have the query planned otherwise.
     Of `latest` the last rows are the whole answer, which is shown in place of the one before.
     """
 

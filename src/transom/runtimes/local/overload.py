@@ -1,4 +1,4 @@
-"""What a query is told about the work that is put in order for it."""
+"""What the status of a query says about the work that is scheduled for it."""
 
 from __future__ import annotations
 

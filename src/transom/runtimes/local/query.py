@@ -75,7 +75,7 @@ class LocalQuery:
 
     def snapshot(self) -> bytes:
         """Everything that another process needs to go on; what was written until now is shown."""
-        data = self.job.save()
+        data = self.job.prepare_checkpoint()
         self.job.commit()
         return data
 

@@ -55,8 +55,8 @@ class _Recent:
 
 
 class LocalRun:
-    """Queries that run together. `checkpoint` is a folder, which is for what `manifest` says; `every` so many steps it
-    is renewed.
+    """Queries that run together. `checkpoint` is a folder, which is for what `manifest` says; it is renewed when there
+    is nothing to do, and at least every so many steps (`every`).
 
     They are reported in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
     join that others may share.
@@ -154,7 +154,7 @@ class LocalRun:
         return went_on
 
     def last(self, name: str) -> Progress | None:
-        """Steps are small: nobody wants to look at one."""
+        """Always None: steps are too small to be worth a report each."""
         return None
 
     def recent(self, name: str) -> Sequence[Progress]:
@@ -173,9 +173,12 @@ class LocalRun:
         return [one for status in self.status() for one in kept_by(status)]
 
     def commit(self) -> None:
-        """Make sure of all that was done, and show it."""
+        """A checkpoint: sinks prepare, state and offsets are written to one file, sinks commit. Without a folder they
+        only commit."""
         if self._checkpoint is not None:
-            self._checkpoint.write(STATE, codec.encode([np.frombuffer(job.save(), np.uint8) for job in self.jobs]))
+            self._checkpoint.write(
+                STATE, codec.encode([np.frombuffer(job.prepare_checkpoint(), np.uint8) for job in self.jobs])
+            )
         for job in self.jobs:
             job.commit()
         self._uncommitted = 0

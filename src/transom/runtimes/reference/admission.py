@@ -1,4 +1,4 @@
-"""Which rows of an input count, and when: the law's "Progress, disorder, late rows", row by row in source order."""
+"""Which rows of an input count, and when: what docs/semantics.md says under "Progress", row by row in source order."""
 
 from __future__ import annotations
 

@@ -265,12 +265,12 @@ class _Batches:
         found = []
         while self.written:
             number, seconds, status = self.written[0]
-            progress = self.query.batch_seconds(number)
-            if progress is None and not to_the_end:
+            by_spark = self.query.batch_seconds(number)
+            if by_spark is None and not to_the_end:
                 break
             self.written.popleft()
             number += self.query.batches_before
-            self.recent.append(progress_of(status, number, self.rows, seconds if progress is None else progress))
+            self.recent.append(progress_of(status, number, self.rows, seconds if by_spark is None else by_spark))
             self.rows = read_rows(status)
             found.append(self.recent[-1])
         return found
