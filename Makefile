@@ -12,7 +12,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 # Every test process would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help test check format demo bench nightly seeds loops planted docs lock clean
+.PHONY: help test check format demo bench nightly seeds loops planted docs site lock clean
 
 help:
 	@echo 'make demo     a first query and its answer'
@@ -25,6 +25,7 @@ help:
 	@echo 'make loops    list anew which loops are compiled at installation: those that the tests have compiled'
 	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
+	@echo 'make site     build the manual as pages for a browser, in build/site'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
 
@@ -88,6 +89,11 @@ planted: $(COMPILED)
 
 docs: $(READY)
 	$(BIN)/python -m tests.docs.remake
+
+# A warning is an error: a dead link, or a page that nothing leads to.
+site: $(READY)
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder html docs build/site
+	@echo 'build/site/index.html'
 
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (https://docs.astral.sh/uv)' >&2; exit 1; }

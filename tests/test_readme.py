@@ -35,9 +35,24 @@ def test_its_query_can_be_bound_and_its_files_opened(tmp_path: Path, monkeypatch
     assert (tmp_path / "averages.csv").read_text(encoding="utf-8") == "symbol,average\n"
 
 
+def test_its_query_answers_its_rows_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (query,) = re.findall(r"```sql\n(.*?)```", README, re.DOTALL)
+    _, _, rest = README.partition("| `trades/monday.csv` |")
+    lines = [line.split("|") for line in rest.partition("\n\n")[0].splitlines()[2:]]
+    given = [row for cells in lines for row in re.findall("`(.*?)`", cells[1])]
+    answer = [row for cells in lines for row in re.findall("`(.*?)`", cells[3])]
+    assert len(given) == 2 and len(answer) == 6
+    (tmp_path / "trades").mkdir()
+    (tmp_path / "trades" / "monday.csv").write_text("\n".join(["symbol,price,ts", *given]) + "\n", encoding="utf-8")
+    (tmp_path / "averages.cql").write_text(query, encoding="utf-8")
+    assert main(["run", "averages.cql", "--runtime", "local"]) == 0
+    assert (tmp_path / "averages.csv").read_text(encoding="utf-8").splitlines()[1:] == answer
+
+
 def test_its_targets_are_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = set(re.findall(r"make ([a-z]+)", README))
+    named = set(re.findall(r"make ([a-z]+)", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     assert {"demo", "test", "check", "bench"} <= named
     for target in named:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

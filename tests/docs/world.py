@@ -11,6 +11,7 @@
 | `text plan` | what EXPLAIN prints; made by the same command |
 | `file NAME`, `console`, `python` | run by `programs.py` |
 | `sql flink`, `sql spark` | the same for others, to compare; nobody runs it |
+| `text typed` | what a person types that installs something or does not end; nobody runs it |
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class World:
                 self.made(block, self._arrivals(block, names))
             case ("text", "plan"):
                 self.made(block, self._plan(block))
-            case ("sql", "flink" | "spark"):
+            case ("sql", "flink" | "spark") | ("text", "typed"):
                 pass
             case (kind, *_) if kind in PROGRAMS:
                 pass
