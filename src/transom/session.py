@@ -14,11 +14,12 @@ from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from transom.connectors.connector import OpenSink
 from transom.connectors.screen import Screen
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
@@ -28,6 +29,9 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
+from transom.flight.live_answer import LiveAnswer, with_live_answer
+from transom.flight.server import PORT as FLIGHT_PORT
+from transom.flight.server import FlightSqlServer
 from transom.monitoring.address import Address
 from transom.monitoring.http import PORT, MonitoringServer
 from transom.monitoring.logs import QueryLog
@@ -111,7 +115,8 @@ class Session:
         self._listeners: list[Listener] = []
         self._monitor: Monitor | None = None
         self._logs = False
-        self._servers: list[MonitoringServer] = []
+        self._servers: list[MonitoringServer | FlightSqlServer] = []
+        self._answers: dict[str, LiveAnswer] | None = None
         self.screen = Screen()
 
     @property
@@ -412,6 +417,7 @@ class Session:
         if self._monitor is None:
             itself = weakref.ref(self)
             self._monitor = Monitor(self._runtime.name, lambda: _held_by(itself()))
+            self._monitor.kept = lambda name: None if (session := itself()) is None else session.kept_of(name)
             self._monitor.start()
         return self._monitor
 
@@ -429,6 +435,28 @@ class Session:
         server = MonitoringServer(self.monitor, Address.read(address, PORT))
         self._servers.append(server)
         return server
+
+    def serve_sql(self, address: str = f"127.0.0.1:{FLIGHT_PORT}") -> FlightSqlServer:
+        """Serve the answers of the queries that begin from now on over Arrow Flight SQL, until it is closed.
+
+        Each is a view that is called as its query; with `SET history = '10 MINUTES'` it can be asked for as it was, by
+        `SELECT .. FROM name AS OF TIMESTAMP '..'`. They can be read on this machine alone, unless the address is one
+        that others reach. Port 0 is any that is free.
+
+        >>> with Session() as session:
+        ...     session.serve_sql("127.0.0.1:0").url.startswith("grpc://127.0.0.1:")
+        True
+        """
+        answers: dict[str, LiveAnswer] = {} if self._answers is None else self._answers
+        server = FlightSqlServer(lambda: dict(answers), Address.read(address, FLIGHT_PORT))
+        self._answers = answers
+        self._servers.append(server)
+        return server
+
+    def kept_of(self, name: str) -> dict[str, Any] | None:
+        """What is kept for `serve_sql` of the answer of a query: rows, bytes, and from which instant on."""
+        live = None if self._answers is None else self._answers.get(name)
+        return None if live is None else live.kept()
 
     def log_queries(self) -> None:
         """Have the queries of `start` and `add` in the logger "transom" of Python: a line a batch, and warnings.
@@ -535,7 +563,7 @@ class Session:
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
         builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint
+            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self._tap
         )
         run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
@@ -600,8 +628,17 @@ class Session:
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
         _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer)
+        builder = SpecBuilder(
+            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, tap=self._tap
+        )
         return builder.specs([one], [name])[0]
+
+    def _tap(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
+        """Whoever is served with answers hears of what goes to the sink."""
+        if self._answers is None:
+            return opens
+        live = self._answers[name] = LiveAnswer(name, one.catalogue.options.get("history") or 0)
+        return with_live_answer(opens, live)
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
         made = StreamingQuery(query, background, one, self._runtime.machine, self._runtime.reader)

@@ -48,6 +48,7 @@ def main(options: argparse.Namespace) -> int:
     )
     watching = Watching.of(options)
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
+        watching.serve(session)
         planned = session.prepare(text, fixed, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         for note in growth_notes(planned):
@@ -81,7 +82,7 @@ def main(options: argparse.Namespace) -> int:
             )
 
         display = Display(screen, shown=not options.plain and not watching.logs_here, first=STARTING[options.runtime])
-        with compiling_announced(display.announce), watching.over(silent=not display.shown) as seen:
+        with compiling_announced(display.announce), watching.over(session, silent=not display.shown) as seen:
             _run(assemble, display, seen, options)
     return 0
 

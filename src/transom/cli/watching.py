@@ -13,12 +13,14 @@ from transom.cli.notices import notice
 from transom.cli.query_file import UsageError, absolute
 from transom.core.errors import OptionError
 from transom.core.text import visible
+from transom.flight.server import PORT as FLIGHT_PORT
 from transom.monitoring.address import Address
 from transom.monitoring.http import PORT, MonitoringServer
 from transom.monitoring.logs import LogFormat, QueryLog, logging_to
 from transom.monitoring.monitor import Monitor
 from transom.monitoring.status_file import StatusFile
 from transom.monitoring.watched import RunWatch
+from transom.session import Session
 
 SECONDS_OF_SILENCE: Final = 30.0
 """Where there is no display and no log, a line for each query after so many seconds."""
@@ -33,30 +35,35 @@ class Watching:
     status: str | None
     log: LogFormat | None
     log_file: str | None
+    flight: Address | None = None
 
     @staticmethod
     def of(options: argparse.Namespace) -> Watching:
         log: LogFormat | None = options.log or (None if options.log_file is None else "text")
-        try:
-            metrics = None if options.metrics is None else Address.read(options.metrics, PORT)
-        except OptionError as error:
-            remedy = f"{error.remedy}; or put --metrics behind the query file"
-            raise UsageError(error.what, remedy=remedy) from None
-        return Watching(options.runtime, metrics, absolute(options.status), log, absolute(options.log_file))
+        metrics = _address("--metrics", options.metrics, PORT)
+        flight = _address("--flight", options.flight, FLIGHT_PORT)
+        return Watching(options.runtime, metrics, absolute(options.status), log, absolute(options.log_file), flight)
 
     @property
     def logs_here(self) -> bool:
         """Whether lines go to standard error, where a display would be in their way."""
         return self.log is not None and self.log_file is None
 
+    def serve(self, session: Session) -> None:
+        """Before queries are made: whoever asks for answers hears of all that they write."""
+        if self.flight is not None:
+            server = session.serve_sql(str(self.flight))
+            notice(f"answers by SQL at {server.url}")
+
     @contextmanager
-    def over(self, silent: bool) -> Iterator[RunWatch]:
+    def over(self, session: Session, silent: bool) -> Iterator[RunWatch]:
         """Within it a run is looked at, once the watch knows it; `silent`: nothing else says how it goes."""
         seen = RunWatch()
         if not (silent or self.metrics or self.status or self.log):
             yield seen
             return
         monitor = Monitor(self.runtime, seen.queries)
+        monitor.kept = session.kept_of
         with ExitStack() as stack:
             if self.log is not None or silent:
                 stream = sys.stderr if self.log_file is None else stack.enter_context(_appended(self.log_file))
@@ -71,6 +78,13 @@ class Watching:
             monitor.start()
             seen.when_over = monitor.close
             yield seen
+
+
+def _address(option: str, text: str | None, port: int) -> Address | None:
+    try:
+        return None if text is None else Address.read(text, port)
+    except OptionError as error:
+        raise UsageError(error.what, remedy=f"{error.remedy}; or put {option} behind the query file") from None
 
 
 def _appended(path: str) -> TextIO:
