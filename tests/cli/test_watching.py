@@ -103,7 +103,7 @@ def add_rows(folder: Path, name: str, *rows: str) -> None:
 
 
 def until(happened: Callable[[], Any]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not happened():
         assert time.monotonic() < end, "it does not happen"
         time.sleep(0.2)
