@@ -10,7 +10,6 @@ import pytest
 from tests.monitoring.test_snapshot import NOW, made
 from transom import Session
 from transom.core.time import SECOND
-from transom.monitoring import logs
 from transom.monitoring.logs import FIELDS, LogFormat, QueryLog, Thresholds, logging_to
 from transom.monitoring.snapshot import status_json
 from transom.program.progress import progress_of
@@ -22,7 +21,7 @@ class Writing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, form: LogFormat = "json", **given: Any) -> None:
         self.now = 0.0
-        monkeypatch.setattr(logs.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("transom.monitoring.logs.time.monotonic", lambda: self.now)
         self._log, self._form = QueryLog(**given), form
         self.text = ""
 
