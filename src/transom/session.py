@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json as json_text
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from transom.connectors.connector import OpenSink
 from transom.connectors.screen import Screen
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
@@ -27,6 +29,13 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
+from transom.flight.live_answer import LiveAnswer, with_live_answer
+from transom.flight.server import PORT as FLIGHT_PORT
+from transom.flight.server import FlightSqlServer
+from transom.monitoring.address import Address
+from transom.monitoring.http import PORT, MonitoringServer
+from transom.monitoring.logs import QueryLog
+from transom.monitoring.monitor import Monitor
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -104,6 +113,10 @@ class Session:
         self._added_to: BackgroundRun | None = None
         self._follow = False
         self._listeners: list[Listener] = []
+        self._monitor: Monitor | None = None
+        self._logs = False
+        self._servers: list[MonitoringServer | FlightSqlServer] = []
+        self._answers: dict[str, LiveAnswer] | None = None
         self.screen = Screen()
 
     @property
@@ -393,10 +406,75 @@ class Session:
         """Have a function called for every batch of the queries that begin from now on, in the thread that runs it."""
         self._listeners.append(callback)
 
+    # --- from outside ------------------------------------------------------------------------------------------------
+
+    @property
+    def monitor(self) -> Monitor:
+        """What looks at the queries of `start` and `add` about once a second: their snapshots, and the last hours.
+
+        It begins when it is first asked for.
+        """
+        if self._monitor is None:
+            itself = weakref.ref(self)
+            self._monitor = Monitor(self._runtime.name, lambda: _held_by(itself()))
+            self._monitor.kept = lambda name: None if (session := itself()) is None else session.kept_of(name)
+            self._monitor.start()
+        return self._monitor
+
+    def serve_metrics(self, address: str = f"127.0.0.1:{PORT}") -> MonitoringServer:
+        """Serve the figures of the queries for Prometheus at `/metrics`, and as JSON at `/status`, until it is closed.
+
+        They can be read on this machine alone, unless the address is one that others reach. Port 0 is any that is free.
+
+        >>> from urllib.request import urlopen
+        >>> with Session() as session:
+        ...     server = session.serve_metrics("127.0.0.1:0")
+        ...     urlopen(server.url + "/status").read()
+        b'{"queries": []}\\n'
+        """
+        server = MonitoringServer(self.monitor, Address.read(address, PORT))
+        self._servers.append(server)
+        return server
+
+    def serve_sql(self, address: str = f"127.0.0.1:{FLIGHT_PORT}") -> FlightSqlServer:
+        """Serve the answers of the queries that begin from now on over Arrow Flight SQL, until it is closed.
+
+        Each is a view that is called as its query; with `SET history = '10 MINUTES'` it can be asked for as it was, by
+        `SELECT .. FROM name AS OF TIMESTAMP '..'`. They can be read on this machine alone, unless the address is one
+        that others reach. Port 0 is any that is free.
+
+        >>> with Session() as session:
+        ...     session.serve_sql("127.0.0.1:0").url.startswith("grpc://127.0.0.1:")
+        True
+        """
+        answers: dict[str, LiveAnswer] = {} if self._answers is None else self._answers
+        server = FlightSqlServer(lambda: dict(answers), Address.read(address, FLIGHT_PORT))
+        self._answers = answers
+        self._servers.append(server)
+        return server
+
+    def kept_of(self, name: str) -> dict[str, Any] | None:
+        """What is kept for `serve_sql` of the answer of a query: rows, bytes, and from which instant on."""
+        live = None if self._answers is None else self._answers.get(name)
+        return None if live is None else live.kept()
+
+    def log_queries(self) -> None:
+        """Have the queries of `start` and `add` in the logger "transom" of Python: a line a batch, and warnings.
+
+        On Spark a batch is one, in this process about a second.
+        """
+        if not self._logs:
+            self._logs = True
+            self.monitor.after.append(QueryLog())
+
     def close(self) -> None:
         """Stop the queries that are active, and Spark if this session started it."""
         for run in self._runs:
             run.stop()
+        if self._monitor is not None:
+            self._monitor.close()
+        for server in self._servers:
+            server.close()
         self._runtime.close()
 
     def __enter__(self) -> Session:
@@ -485,7 +563,7 @@ class Session:
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
         builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint
+            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self._tap
         )
         run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
@@ -550,8 +628,17 @@ class Session:
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
         _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer)
+        builder = SpecBuilder(
+            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, tap=self._tap
+        )
         return builder.specs([one], [name])[0]
+
+    def _tap(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
+        """Whoever is served with answers hears of what goes to the sink."""
+        if self._answers is None:
+            return opens
+        live = self._answers[name] = LiveAnswer(name, one.catalogue.options.get("history") or 0)
+        return with_live_answer(opens, live)
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
         made = StreamingQuery(query, background, one, self._runtime.machine, self._runtime.reader)
@@ -596,6 +683,11 @@ class Session:
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+
+def _held_by(session: Session | None) -> list[StreamingQuery]:
+    """Also those that have just ended."""
+    return [] if session is None else list(session._held)
 
 
 def _check_limit(one: Planned) -> None:

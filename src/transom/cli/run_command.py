@@ -16,9 +16,11 @@ from transom.cli.notices import compiling_announced, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.shell_show import aligned
 from transom.cli.summary import summary
+from transom.cli.watching import Watching
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.core.text import visible
+from transom.monitoring.watched import RunWatch
 from transom.plan.catalogue import ExplainStatement, ShowStatement
 from transom.program.growth_notes import growth_notes
 from transom.program.interrupt import Terminated
@@ -44,7 +46,9 @@ def main(options: argparse.Namespace) -> int:
         absolute(options.dead_letters),
         confinement(options.within),
     )
+    watching = Watching.of(options)
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
+        watching.serve(session)
         planned = session.prepare(text, fixed, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         for note in growth_notes(planned):
@@ -77,9 +81,9 @@ def main(options: argparse.Namespace) -> int:
                 answer=answer,
             )
 
-        display = Display(screen, shown=not options.plain, first=STARTING[options.runtime])
-        with compiling_announced(display.announce):
-            _run(assemble, display, options)
+        display = Display(screen, shown=not options.plain and not watching.logs_here, first=STARTING[options.runtime])
+        with compiling_announced(display.announce), watching.over(session, silent=not display.shown) as seen:
+            _run(assemble, display, seen, options)
     return 0
 
 
@@ -87,14 +91,15 @@ def _analyzed(one: Planned) -> bool:
     return isinstance(one.statement, ExplainStatement) and one.statement.analyze
 
 
-def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:
+def _run(assemble: Callable[[], Run], display: Display, seen: RunWatch, options: argparse.Namespace) -> None:
     """Says how it went, however it ended, unless an error says so."""
     run: Run | None = None
     had_ended = False
     try:
-        with display:
+        with display, seen:
             run = assemble()
             had_ended = bool(run.queries) and run.finished
+            seen.run = run
             run.run(until_full(display.watch))
     except (KeyboardInterrupt, Terminated):
         _report(run)

@@ -166,6 +166,13 @@ OPTIONS: Final[dict[str, Option]] = {
             f"a number from 1 to {MOST_PARTITIONS}",
             "on Spark, how many tasks keep what a query remembers; with one, that one runs all of the plan",
         ),
+        Option(
+            "history",
+            None,
+            _duration,
+            "a duration such as '10 MINUTES'",
+            "how far back answers can be asked for AS OF an instant, over Flight SQL; by default only as they are now",
+        ),
         Option("batch_files", None, _count, "a number of files above 0", "on Spark, the most files read in one batch"),
     )
 }

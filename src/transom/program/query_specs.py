@@ -25,6 +25,8 @@ from transom.program.run import QuerySpec
 Answer = Callable[[Planned, str, pa.Schema], Sink]
 """Makes the sink of a bare query, of the statement, its name and the columns."""
 
+Tap = Callable[[Planned, str, OpenSink], OpenSink]
+
 OnRows = Callable[[pa.Table], None]
 
 
@@ -45,7 +47,7 @@ def check_emit(emit: str) -> None:
 class SpecBuilder:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Rejected rows go to files below the
     folder `dead_letters`, otherwise to the sink `rejected`, if there is one. `where` they run some may not.
-    `checkpoint` is the folder of the run."""
+    `checkpoint` is the folder of the run. `tap` may have somebody else hear of what goes to the sink of a query."""
 
     screen: Screen
     where: Where
@@ -55,6 +57,7 @@ class SpecBuilder:
     rejected: Sink | None = None
     answer: Answer | None = None
     checkpoint: str | None = None
+    tap: Tap = lambda one, name, opens: opens
 
     def specs(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[QuerySpec]:
         """A query is called by its sink or its number, unless `names` say otherwise."""
@@ -65,7 +68,8 @@ class SpecBuilder:
         for one, given in zip_longest(standing, names):
             name = given or _name(one, [spec.name for spec in found])
             emit = self.emit if one.sink is None else one.sink.emit
-            spec = QuerySpec(one, name, emit, self._sink_maker(one, name), self._dead_letter_maker(one, name))
+            opens = self.tap(one, name, self._sink_maker(one, name))
+            spec = QuerySpec(one, name, emit, opens, self._dead_letter_maker(one, name))
             for maker in (spec.open_sink, spec.open_dead_letters):
                 if maker is not None:
                     maker.check()
