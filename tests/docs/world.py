@@ -225,7 +225,7 @@ class World:
 
 
 def _runtimes(number: int) -> list[str]:
-    """The definition and one process in one batch; the others, which cost more, take turns by day."""
+    """One process in one batch; by day the definition and the others take turns."""
     reference, local, *others = RUNTIMES
     return [local, *in_turn([reference, *others], number)]
 

@@ -226,6 +226,8 @@ def named(failed: str, tests: list[str]) -> str:
 def collected(copy: Path, files: Sequence[str], *chosen: str) -> set[str]:
     """The tests of `make test` in these files and folders, or those of them that the arguments choose."""
     there = [file for file in files if (copy / file).exists()]
+    if not there:
+        return set()
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *there, *chosen]
     run = subprocess.run(command, cwd=copy, env=environment_of(copy), capture_output=True, text=True)
     if run.returncode not in (0, 5):  # 5: there are none
