@@ -23,7 +23,7 @@ from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
 from transom.kernels.worker_pool import WorkerPool
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=2, at_night=150)
+EXAMPLES = examples(by_day=4, at_night=150)
 
 
 @pytest.mark.parametrize("tactic", ["parallel_mjoin", "parallel_tree"])
