@@ -48,9 +48,10 @@ $(READY): requirements-dev.lock requirements-examples.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Once: what changes later is compiled by whoever needs it.
+# Once: what changes later is compiled by whoever needs it. Tests are compiled by collecting them.
 $(COMPILED): $(READY)
 	@$(BIN)/transom compile --runtime local
+	@$(BIN)/python -m pytest -q --collect-only -p no:cacheprovider src/transom benchmarks tests >/dev/null 2>&1 || true
 	@touch $@
 
 test: $(COMPILED)

@@ -64,6 +64,7 @@ MOST_PARAMETERS: Final = 12
 STILL_CROWDED: Final = {"transom.runtimes.spark.query"}
 """Modules that are not yet held to it."""
 
+TYPES: Final = "TYPE_CHECKING"
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
 
 
@@ -125,7 +126,14 @@ def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
 
 
 def _for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    """Only a look at the name: to write the condition of every `if` anew takes seconds."""
+    if not isinstance(node, ast.If):
+        return False
+    return any(isinstance(part, ast.Name | ast.Attribute) and _name(part) == TYPES for part in ast.walk(node.test))
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:

@@ -276,6 +276,7 @@ def _points(ran: Ran) -> Any:
     return ran.history.points
 
 
+@pytest.mark.nightly
 def test_three_hundred_columns(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(299)]
     columns = Schema(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
@@ -41,6 +40,9 @@ def names(path: Path) -> Iterator[tuple[int, str]]:
 def given_up(path: Path) -> list[str]:
     room = path.relative_to(SOURCES).parts[0]
     words = {*GIVEN_UP[""].split(), *GIVEN_UP.get(room, "").split()}
+    text = path.read_text(encoding="utf-8").lower()
+    if not any(word in text for word in words):  # to look at each name takes seconds in all
+        return []
     return [f"{path}:{line}: {name}" for line, name in names(path) if words.intersection(parts(name))]
 
 
@@ -55,9 +57,8 @@ def test_a_word_that_was_given_up_is_found() -> None:
 def test_every_class_has_a_name_of_its_own() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(str(path.relative_to(SOURCES)))
+        for name in re.findall(r"^ *class (\w+)[:(]", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            found[name].append(str(path.relative_to(SOURCES)))
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 

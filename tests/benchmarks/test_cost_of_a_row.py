@@ -10,9 +10,10 @@ import pytest
 from benchmarks import aggregates, top_n, windows
 from benchmarks.cost_of_a_row import growth_over_log
 from tests.benchmarks.running import is_chart, quick
+from tests.profile import first_of
 
 
-@pytest.mark.parametrize("benchmark", [top_n, aggregates, windows], ids=["top_n", "aggregates", "windows"])
+@pytest.mark.parametrize("benchmark", first_of(top_n, aggregates, windows), ids=lambda module: module.__name__)
 def test_it_runs_and_ends_in_a_summary(
     benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

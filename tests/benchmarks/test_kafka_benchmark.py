@@ -12,6 +12,7 @@ from tests.benchmarks.running import quick
 from transom.testing.kafka_broker import KafkaBroker
 
 
+@pytest.mark.nightly
 def test_it_runs_and_ends_in_a_summary(
     kafka: KafkaBroker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ def test_all_parts_end_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.C
     assert "| mjoin_state_over_tree_5 | 0." in shown
 
 
+@pytest.mark.nightly
 def test_parts_can_be_run_apart_and_shown_together(
     tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,6 +180,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nexmark, "QUICK_FEW_EVENTS", 6_000)
 
 
+@pytest.mark.nightly
 def test_all_ends_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chart = tmp_path / "nexmark.svg"
     names = [nexmark.LOCAL_2]  # in a process of its own

@@ -10,6 +10,7 @@ from benchmarks import outer_join
 from tests.benchmarks.running import is_chart, quick
 
 
+@pytest.mark.nightly
 def test_it_runs_and_ends_in_a_summary(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_where_fifo_drops_most_of_the_excess_is_its_own() -> None:
     assert found.then["admandf"].time < found.parted
 
 
+@pytest.mark.nightly
 def test_the_miss_that_fifo_serves_has_no_case_for_a_load_that_rises_at_a_low_rate() -> None:
     trial = drawn(10, INTERVALS)
     found = miss(10, trial)

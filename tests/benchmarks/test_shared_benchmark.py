@@ -202,6 +202,7 @@ def test_shared_queries_keep_what_the_largest_keeps(
         assert found.about["state_ratio"] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.nightly
 def test_separate_queries_take_turns_in_crowds(small_batches: None, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(Cell(5, 1.0, largest=500), TINY_EFFORT)
     monkeypatch.setattr(shared_throughput, "TOGETHER", 2)
@@ -233,6 +234,7 @@ def test_narrow_windows_see_less_of_the_same_join(small_batches: None) -> None:
     assert all(0 < narrow < wide for narrow, wide in pairwise(group.counts))
 
 
+@pytest.mark.nightly
 def test_part_b_runs_and_ends_in_a_summary(
     tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,6 @@
 """Every certified case on every runtime.
 
-By day the runtimes take turns; at night all cases run on each.
+By day half of them run, and the runtimes take turns; at night all cases run on each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, QueryStatement
 
 CASES = load()
-RUNS = runs("tests/cases/test_certified.py::test_certified", {case.id: case for case in CASES}, by_day=1)
+RUNS = runs("tests/cases/test_certified.py::test_certified", {case.id: case for case in CASES}, by_day=1, every=2)
 
 
 def test_the_cases_are_there() -> None:

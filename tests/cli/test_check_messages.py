@@ -108,6 +108,7 @@ def test_a_wrong_query_is_pointed_at_with_its_remedy(
     assert [found.name for found in tmp_path.iterdir()] == ["wrong.cql"]
 
 
+@pytest.mark.nightly
 def test_the_command_itself_says_the_same(tmp_path: Path) -> None:
     marked, what, remedy = WRONG[7]
     path = tmp_path / "wrong.cql"

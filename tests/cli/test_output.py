@@ -37,6 +37,7 @@ def test_a_full_disk_behind_standard_output_is_reported(tmp_path: Path, argument
     assert b"Exception" not in found.stderr and b"bug" not in found.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("style", "line"),
     first_of(("csv", b"+,2024-05-01 00:00:01,\\u00e9t\\u00e9,1"), ("jsonl", b'"gr\\u00f6\\u00dfe": "\\u00e9t\\u00e9"')),
@@ -49,6 +50,7 @@ def test_letters_that_the_output_does_not_have_are_written_out(tmp_path: Path, s
     assert (found.returncode, output.read_bytes().count(line)) == (0, 1), (found.stderr, output.read_bytes())
 
 
+@pytest.mark.nightly
 def test_a_closed_output_is_nowhere(tmp_path: Path) -> None:
     path = write_project(tmp_path, BARE)
     arguments = command("run", "--runtime", "local", path)

@@ -38,6 +38,7 @@ def test_a_file_that_leaves_the_folder_is_rejected(
     assert outcome(capsys, "check", query)[0] == 0, "without it a query file is as trusted as a program"
 
 
+@pytest.mark.nightly
 def test_the_shell_keeps_to_it(tmp_path: Path) -> None:
     write_project(tmp_path / "project")
     stray = STRAY.partition("CREATE SINK")[0]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.conformance.conformance import HERE, Block, Case, inputs, moment, read, row
+from tests.profile import first_of
 from tests.run_in_partitions import Cluster
 from tests.run_locally import Push, batch_of
 from transom.cql.statements import parse_statements
@@ -103,7 +104,7 @@ def batches_of(case: Case, catalogue: Catalogue) -> list[list[Push]]:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("lifetimes", ["direct", "negative"])
+@pytest.mark.parametrize("lifetimes", first_of("direct", "negative"))
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
 def test_what_a_batch_tells(case: Case, lifetimes: str, runtime: str) -> None:
     catalogue = Catalogue()

@@ -101,6 +101,7 @@ def test_a_topic_of_upserts_is_a_changing_table(kafka: KafkaBroker) -> None:
     assert letters == [{"reason": "a '-' without its row"}], "and a repeated delete is named"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("key", ["PRIMARY KEY (id) NOT ENFORCED,", ""])
 def test_a_topic_of_debezium_is_a_changing_table(kafka: KafkaBroker, key: str) -> None:
     topic = TestTopic(kafka)
@@ -146,6 +147,7 @@ def there_and_back(
     return source, found.to_pylist()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("batch_rows", first_of(4, 1000))
 def test_envelopes_that_were_written_are_read_as_the_same_relation(
     kafka: KafkaBroker, tmp_path: Path, batch_rows: int
@@ -171,6 +173,7 @@ def check_upserts(kafka: KafkaBroker, opened: Callable[[], Session], folder: Pat
     assert counts == [("a", 10, 135), ("b", 10, 145), ("c", 10, 155)]
 
 
+@pytest.mark.nightly
 def test_upserts_that_were_written_are_read_as_the_same_table(kafka: KafkaBroker, tmp_path: Path) -> None:
     check_upserts(kafka, lambda: Session(batch_rows=4), tmp_path)
 

@@ -63,6 +63,7 @@ def test_an_epoch_that_is_repeated_is_there_once(kafka: KafkaBroker) -> None:
     assert error.value.remedy and len(topic.values()) == 5, "the one before is fenced"
 
 
+@pytest.mark.nightly
 def test_what_a_dead_process_has_begun_is_aborted(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     dead = opened(topic, topic.name)
@@ -76,6 +77,7 @@ def test_what_a_dead_process_has_begun_is_aborted(kafka: KafkaBroker) -> None:
     assert len(topic.messages("read_uncommitted")) == 3
 
 
+@pytest.mark.nightly
 def test_a_row_that_is_too_large_for_the_broker_is_an_error(kafka: KafkaBroker) -> None:
     topic, schema = TestTopic(kafka), pa.schema([("text", pa.string())])
     sink = opened(topic, topic.name, Opening(schema), properties_message_max_bytes="1000")
@@ -104,6 +106,7 @@ def written(topic: TestTopic) -> list[int]:
     return sorted(value["v"] for value in topic.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("moment", "at"), first_of(("transacted", 3), ("written", 1), ("prepared", 2), ("transacted", 1))
 )
@@ -140,6 +143,7 @@ def test_every_row_is_there_once_whenever_the_process_dies(
     assert written(sink) == list(range(20))
 
 
+@pytest.mark.nightly
 def test_a_batch_of_spark_that_is_repeated_is_there_once(
     kafka: KafkaBroker, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -185,6 +189,7 @@ def test_changes_are_envelopes(kafka: KafkaBroker) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_csv_and_arrow(kafka: KafkaBroker) -> None:
     schema = pa.schema([("k", pa.string()), ("n", pa.int64())])
     batch = change_rows(schema, ("a\nb", 1), ("c", None))

@@ -35,6 +35,7 @@ def read(source: Source, plan: Plan) -> list[Any]:
     return [v for split in plan.splits for part in source.read_split(split) for v in part.rows.column("v").to_pylist()]
 
 
+@pytest.mark.nightly
 def test_offsets_are_planned_and_read_again(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka, 2)
     topic.write(*map(row, range(10)))
@@ -53,6 +54,7 @@ def test_offsets_are_planned_and_read_again(kafka: KafkaBroker) -> None:
     assert source.plan(second.position, Limits()).splits == ()
 
 
+@pytest.mark.nightly
 def test_what_is_not_committed_is_not_there(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     topic.write(row(1), row(2), transaction="committed")
@@ -97,6 +99,7 @@ def test_it_begins_where_it_is_said(kafka: KafkaBroker, properties: dict[str, st
     assert read(source, source.plan({}, Limits())) == more, "the latest is that of the first look"
 
 
+@pytest.mark.nightly
 def test_partitions_that_come_later_are_read_from_their_beginning(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     topic.write(row(1))
@@ -113,6 +116,7 @@ def test_partitions_that_come_later_are_read_from_their_beginning(kafka: KafkaBr
     assert read(source, source.plan(plan.position, Limits())) == [2]
 
 
+@pytest.mark.nightly
 def test_retention_that_was_faster_is_an_error_with_the_number_of_offsets(kafka: KafkaBroker) -> None:
     from confluent_kafka import TopicPartition
 
@@ -157,6 +161,7 @@ def test_a_field_that_is_missing_can_be_told() -> None:
     assert not wrong and sum(len(part.origin) for part in parts) == 3
 
 
+@pytest.mark.nightly
 def test_csv_is_in_the_order_of_the_columns(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     good = ["2024-05-01 10:00:01,1", '"2024-05-01 10:00:02",2\n']
@@ -168,6 +173,7 @@ def test_csv_is_in_the_order_of_the_columns(kafka: KafkaBroker) -> None:
     assert [each.position[-1] for part in parts for each in part.rejected] == ["1", "3", "4", "5"]
 
 
+@pytest.mark.nightly
 def test_arrow_messages_have_many_rows(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
 
@@ -280,6 +286,7 @@ def test_the_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert error.value.remedy == "pip install 'transom[kafka]'"
 
 
+@pytest.mark.nightly
 def test_a_run_that_follows_reads_what_comes(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     topic.write(row(1))
@@ -296,6 +303,7 @@ def test_a_run_that_follows_reads_what_comes(kafka: KafkaBroker) -> None:
         query.stop()
 
 
+@pytest.mark.nightly
 def test_a_topic_can_be_a_table_that_never_changes_or_be_stamped_on_arrival(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka, 2)
     for partition in (0, 1):

@@ -104,6 +104,7 @@ def test_every_type_comes_back(postgres: Database) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_numbers_that_are_none(postgres: Database) -> None:
     with Writer(postgres, pa.field("x", pa.float64()), V, proved=("x",)) as writer:
         writer.write(("+", float("nan"), 1), ("+", float("-inf"), 2))
@@ -111,6 +112,7 @@ def test_numbers_that_are_none(postgres: Database) -> None:
     assert postgres.rows("SELECT x::text, v FROM answers") == [("NaN", 3)]
 
 
+@pytest.mark.nightly
 def test_names_are_as_they_are_written(postgres: Database) -> None:
     names = ("Total", "select", 'a "b"', "change", "c0")
     fields = [pa.field(name, pa.int32()) for name in names]
@@ -134,6 +136,7 @@ def test_what_postgres_cannot_hold_is_reported(postgres: Database) -> None:
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_all_columns_may_be_the_key(postgres: Database) -> None:
     with Writer(postgres, K, V, proved=("v", "k")) as writer:
         writer.write(("+", "a", 1), ("+", None, None), ("+", "b", None))
@@ -141,6 +144,7 @@ def test_all_columns_may_be_the_key(postgres: Database) -> None:
     assert sorted(postgres.rows("SELECT * FROM answers"), key=repr) == [("a", 2), ("b", None)]
 
 
+@pytest.mark.nightly
 def test_an_answer_of_one_row_needs_no_key(postgres: Database) -> None:
     with Writer(postgres, V, proved=()) as writer:
         writer.write(("+", 1))
@@ -150,6 +154,7 @@ def test_an_answer_of_one_row_needs_no_key(postgres: Database) -> None:
     assert not postgres.table("answers")
 
 
+@pytest.mark.nightly
 def test_a_key_that_is_declared_must_name_a_row(postgres: Database) -> None:
     with Writer(postgres, K, V, key="K") as writer:
         writer.write(("+", "a", 1), ("+", "b", 2))
@@ -172,6 +177,7 @@ def test_the_key_is_the_one_of_the_answer(postgres: Database) -> None:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("columns", "remedy"),
     [
@@ -187,6 +193,7 @@ def test_a_table_that_cannot_take_the_answer_is_rejected(postgres: Database, col
     assert remedy in (rejected(postgres, K, V, proved=("k",)).remedy or "")
 
 
+@pytest.mark.nightly
 def test_a_table_may_have_other_types_and_more_columns(postgres: Database) -> None:
     postgres.execute(
         "CREATE TABLE answers (id serial, v bigint, k varchar(9) PRIMARY KEY, at timestamptz DEFAULT now())"
@@ -207,6 +214,7 @@ def test_rows_of_somebody_else_are_left_alone(postgres: Database) -> None:
     assert postgres.table("answers") == [("mine", 1), ("yours", 2)]
 
 
+@pytest.mark.nightly
 def test_a_run_that_begins_replaces_what_another_maintained(postgres: Database) -> None:
     with Writer(postgres, K, V, proved=("k",), run="one/o") as one:
         one.write(("+", "a", 1))
@@ -229,6 +237,7 @@ def test_a_repeated_epoch_appends_nothing(postgres: Database) -> None:
     assert postgres.table("answers") == [(1,), (2,)]
 
 
+@pytest.mark.nightly
 def test_runs_may_append_to_one_table(postgres: Database) -> None:
     with Writer(postgres, V, form="stream", run="one/o") as one, Writer(postgres, V, form="stream", run=None) as two:
         one.write((1,))
@@ -242,6 +251,7 @@ def test_runs_may_append_to_one_table(postgres: Database) -> None:
 # --- servers ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_server_that_restarts_is_waited_for(postgres_server: PostgresServer, postgres: Database) -> None:
     postgres.close()
     with Writer(postgres, K, V, proved=("k",)) as writer:
@@ -297,6 +307,7 @@ def test_a_server_that_is_not_there_is_reported_before_anything_starts(
     assert "hush" not in str(error.value) and "server runs" in (error.value.remedy or "")
 
 
+@pytest.mark.nightly
 def test_a_history_has_when_a_row_was_valid(
     postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +321,7 @@ def test_a_history_has_when_a_row_was_valid(
     assert postgres.rows("SELECT COUNT(*) FROM answers") == [(20,)]
 
 
+@pytest.mark.nightly
 def test_the_page_does_what_it_says(postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (page,) = (each for each in pages() if each.name.endswith("postgres.md"))
     files = {block.arguments[0]: block.text for section in page.sections for block in section.blocks}

@@ -64,6 +64,7 @@ def test_a_table_is_read_in_any_batches_and_again(planets: Database) -> None:
         assert not opened(declared(planets.url)).plan(position, Limits()).splits
 
 
+@pytest.mark.nightly
 def test_a_table_that_changes_while_it_is_read_is_reported(planets: Database) -> None:
     plan = opened(declared(planets.url)).plan({}, Limits(1))
     assert opened(declared(planets.url)).plan(plan.position, Limits(1)).rows == 1
@@ -88,6 +89,7 @@ def test_a_stream_is_rejected() -> None:
         opened(text)
 
 
+@pytest.mark.nightly
 def test_rows_of_a_stream_meet_a_table(planets: Database, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("ts,planet\n2024-05-01 00:00:00,mars\n2024-05-01 00:00:01,earth\n")
     text = f"""{declared(planets.url, "name VARCHAR, moons INTEGER")};

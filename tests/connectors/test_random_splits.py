@@ -123,7 +123,7 @@ def make(tmp_path: Path) -> Any:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("seed", range(examples(by_day=8, at_night=100)))
+@pytest.mark.parametrize("seed", range(examples(by_day=4, at_night=100)))
 def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: Any) -> None:
     for _ in range(draw.randint(1, 6)):
         add_to(draw, tmp_path)
@@ -139,7 +139,7 @@ def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: 
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("seed", range(1000, 1000 + examples(by_day=4, at_night=100)))
+@pytest.mark.parametrize("seed", range(1000, 1000 + examples(by_day=1, at_night=100)))
 def test_files_that_grow_read_in_both_ways_in_turn(tmp_path: Path, draw: random.Random, make: Any) -> None:
     """One position handed to and fro between the two ways; what was planned is read after more has been written."""
     position: dict[str, Any] = {}

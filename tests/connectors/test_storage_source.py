@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.connectors.reading import read_all
+from tests.profile import first_of
 from transom.connectors.connector import Limits, Split
 from transom.connectors.file_columns import columns_of_files
 from transom.connectors.files import FileSource
@@ -23,7 +24,7 @@ from transom.core.schema import INTEGER, TIMESTAMP, VARCHAR, Column, Schema
 
 COLUMNS = Schema((Column("ts", TIMESTAMP), Column("n", INTEGER), Column("s", VARCHAR)))
 NOON = datetime(2024, 5, 1, 12)
-ENDINGS = ["parquet", "csv", "jsonl", "csv.gz", "jsonl.zst", "tsv.gz"]
+ENDINGS = first_of("parquet", "csv", "jsonl", "csv.gz", "jsonl.zst", "tsv.gz")
 
 
 def rows(first: int, behind: int) -> list[dict[str, Any]]:

@@ -225,6 +225,7 @@ def test_every_example_is_tested() -> None:
 # --- kafka -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_kafka(kafka: KafkaBroker, tmp_path: Path) -> None:
     """The example starts a broker of its own; the other one shows that it can be had."""
     (printed,) = follow("kafka", tmp_path).values()

@@ -58,8 +58,10 @@ def rows_to_push(running: Running, seed: int) -> list[tuple[str, tuple[Any, ...]
 
 EMITS = ("changes", "lifetimes", "latest")
 NEGATIVE = "SET lifetimes = 'negative';"
-CASES = [(text, EMITS[i % 3], "") for i, text in enumerate(QUERIES)]
-CASES += [(text, EMITS[(i + 1) % 3], NEGATIVE) for i, text in enumerate(QUERIES)]
+BY_NIGHT = ((), (pytest.mark.nightly,))
+CASES = [pytest.param(text, EMITS[i % 3], "", marks=BY_NIGHT[i % 2 == 0]) for i, text in enumerate(QUERIES)]
+CASES += [pytest.param(text, EMITS[(i + 1) % 3], NEGATIVE, marks=BY_NIGHT[i % 2]) for i, text in enumerate(QUERIES)]
+"""By day each query with or without lifetimes, in turn."""
 
 
 @pytest.mark.parametrize(("text", "emit", "options"), CASES)

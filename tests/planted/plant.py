@@ -1,12 +1,16 @@
 """Plants the bugs of `bugs.py` one by one into a copy of the checkout, and asks whether the tests of CI notice.
 
-    python -m tests.planted.plant [--only NAME ..] [--without-spark] [--jobs N] [--json]
+    python -m tests.planted.plant [--only NAME ..] [--without-spark] [--jobs N] [--seconds N] [--json]
 
 A bug is caught by a test that fails with it and passes without it. What caught it when it was last planted, or is
 thought to (`caught_by.json`), runs before everything else, in a process of its own; then what usually catches bugs, and
-then all the rest, until a test fails. If none does the bug is MISSED, and the exit status is 1. First, what is in that
-file runs without any bug, and has to pass; so has every other test that fails with one. A hint that is wrong costs time
-and nothing else. A run over all bugs writes the file anew, if none was missed.
+then all the rest, until a test fails. If none does the bug is MISSED, and the exit status is 1. All of them are tests
+of `make test`: a hint that runs at night only finds nothing. A hint that is wrong costs time and nothing else.
+
+First, what is in that file runs without any bug. Where such a test fails without one it cannot tell anything, so the
+bugs that it is thought to catch are not planted; any other test that fails with a bug has to pass without it, too, or
+is left out from then on. Bugs that were not planted for this reason, or because `--seconds` were over, are listed at
+the end, and the exit status is 3. A run over all bugs writes the file anew, if each was planted and caught.
 
 `--without-spark` is for a machine that has no Java: tests that need it do not run, and the bugs that are known to be
 caught by one of them are left out and listed. Packages may come from folders on PYTHONPATH, behind the sources of the
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -32,8 +37,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,19 +64,32 @@ LONGEST_STAGE: Final = 7_200
 """Seconds. A bug may make a loop endless, which nobody fails to notice."""
 NEEDS_SPARK: Final = "spark"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+FAILS_ANYWAY: Final = "its test fails here without a bug"
+NO_TIME: Final = "the time was over"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What became of a bug: the first test that failed, or None."""
+    """What became of a bug: the first test that failed, or None; or why it was not planted, or not to the end."""
 
     bug: Bug
-    caught_by: str | None
-    seconds: float
+    caught_by: str | None = None
+    seconds: float = 0.0
+    not_planted: str | None = None
+
+    def __str__(self) -> str:
+        if self.not_planted is not None:
+            return f"{self.bug.name}: not planted: {self.not_planted}"
+        reported = "MISSED" if self.caught_by is None else f"caught by {self.caught_by}"
+        return f"{self.bug.name}: {reported} ({self.seconds:.0f} s)"
 
 
 class Broken(Exception):
     """The tests could not be run, so nothing is known about the bug."""
+
+
+class OutOfTime(Exception):
+    """No more tests may run."""
 
 
 def planted(bug: Bug, source: str) -> str:
@@ -98,15 +116,17 @@ class Bed:
     def copy(self) -> Path:
         return self.folder / "copy"
 
-    def prepare(self, tests: list[str], jobs: int) -> float:
-        """Run these tests without a bug; how long that took."""
-        started = time.monotonic()
-        there = collected(self.copy).intersection(tests) if tests else set()
-        failed = run_stage(self.copy, [*sorted(there), "-n", str(jobs), "--dist=worksteal"]) if there else None
-        if failed is not None:
-            raise Broken(f"without any bug a test fails: {failed}")
+    def prepare(self, tests: list[str], jobs: int, until: float) -> set[str]:
+        """Run these tests without a bug; those that fail."""
+        files = sorted({test.split("::")[0] for test in tests})
+        there = sorted(collected(self.copy, files).intersection(tests)) if tests else []
+        for test in sorted(set(tests).difference(there)):
+            report(f"no test of make test, so of no use: {test}")
+        failed = (
+            run_stage(self.copy, [*there, "-n", str(jobs), "--dist=worksteal"], until, first=False) if there else []
+        )
         shutil.copytree(self.copy, self.warm)
-        return time.monotonic() - started
+        return {named(test, there) for test in failed}
 
     def begin(self, checkout: Path) -> None:
         shutil.copytree(checkout, self.copy)
@@ -118,24 +138,36 @@ class Bed:
         take_compiled(other.warm / CACHE, other.copy, self.warm / CACHE, self.copy)
         shutil.copytree(self.warm, self.copy)
 
-    def plant(self, bug: Bug, caught_by: str | None, chosen: list[str]) -> Found:
-        """`caught_by` is the test that caught it before, and that passes without it; `chosen` says which tests run."""
+    def plant(self, bug: Bug, caught_by: str | None, chosen: list[str], failing: set[str], until: float) -> Found:
+        """`caught_by` is the test that caught it before, and that passes without it; `chosen` says which tests run.
+
+        Tests that turn out to fail without a bug are added to `failing`, of which none runs.
+        """
+        started = time.monotonic()
+        self._plant(bug)
+        found: list[str] = []
+        if caught_by is not None and (self.copy / caught_by.split("::")[0]).exists():
+            found = run_stage(self.copy, [caught_by], until, LONGEST_TEST, may_be_gone=True)
+        while not found:
+            failed = run_tests(self.copy, [*chosen, *(f"--deselect={test}" for test in sorted(failing))], until)
+            if failed is None:
+                break
+            if "::" in failed:
+                self._renew()
+                if run_stage(self.copy, [failed], until):
+                    report(f"left out, as it fails without a bug: {failed}")
+                    failing.add(failed)
+                    self._plant(bug)
+                    continue
+            found = [failed]
+        return Found(bug, found[0] if found else None, time.monotonic() - started)
+
+    def _plant(self, bug: Bug) -> None:
         self._renew()
         file = self.copy / "src" / "transom" / bug.file
         source = file.read_text(encoding="utf-8")
         file.write_text(planted(bug, source), encoding="utf-8")
         self._throw_away(file, source)
-        started = time.monotonic()
-        failed = None
-        if caught_by is not None and (self.copy / caught_by.split("::")[0]).exists():
-            failed = run_stage(self.copy, [caught_by], LONGEST_TEST, may_be_gone=True)
-        if failed is None:
-            failed = run_tests(self.copy, chosen)
-            if failed is not None and "::" in failed:
-                self._renew()
-                if run_stage(self.copy, [failed]) is not None:
-                    raise Broken(f"without any bug a test fails: {failed}")
-        return Found(bug, failed, time.monotonic() - started)
 
     def _throw_away(self, file: Path, source: str) -> None:
         """What is compiled differently with the bug, in other files than its own, which Numba looks at itself."""
@@ -174,24 +206,31 @@ def _stamp(found: os.stat_result) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def run_tests(copy: Path, chosen: list[str]) -> str | None:
+def run_tests(copy: Path, chosen: list[str], until: float) -> str | None:
     """The first test that fails in a copy of the checkout, in the CI profile; None when all pass."""
     done = ["tests/planted"]  # the list of bugs is not true of a copy that has one
     for stage in STAGES:
         others = [f"--ignore={path}" for path in done if path not in stage]
-        failed = run_stage(copy, [*stage, *others, *chosen], LONGEST_STAGE)
-        if failed is not None:
-            return failed
+        failed = run_stage(copy, [*stage, *others, *chosen], until, LONGEST_STAGE)
+        if failed:
+            return failed[0]
         done += stage
     return None
 
 
-def collected(copy: Path, *chosen: str) -> set[str]:
-    """The tests of CI, or those of them that these arguments choose."""
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *STAGES[2], "tests"]
-    command += chosen
+def named(failed: str, tests: list[str]) -> str:
+    """The one of these tests that a summary says failed: what is behind a dash may still be of its name."""
+    return next((test for test in tests if test == failed or test.startswith(f"{failed} - ")), failed)
+
+
+def collected(copy: Path, files: Sequence[str], *chosen: str) -> set[str]:
+    """The tests of `make test` in these files and folders, or those of them that the arguments choose."""
+    there = [file for file in files if (copy / file).exists()]
+    if not there:
+        return set()
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *there, *chosen]
     run = subprocess.run(command, cwd=copy, env=environment_of(copy), capture_output=True, text=True)
-    if run.returncode != 0:
+    if run.returncode not in (0, 5):  # 5: there are none
         raise Broken("\n".join(run.stdout.splitlines()[-15:]))
     return set(run.stdout.splitlines())
 
@@ -203,31 +242,53 @@ def environment_of(copy: Path) -> dict[str, str]:
     return environment | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
 
 
-def run_stage(copy: Path, arguments: list[str], longest: float | None = None, may_be_gone: bool = False) -> str | None:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *arguments]
+def run_stage(
+    copy: Path,
+    arguments: list[str],
+    until: float,
+    longest: float = math.inf,
+    *,
+    first: bool = True,
+    may_be_gone: bool = False,
+) -> list[str]:
+    """The `first` test that fails, or all that do."""
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *arguments]
+    command += ["-x"] if first else []
+    left = until - time.monotonic()
+    if left <= 0:
+        raise OutOfTime
+    seconds = min(longest, left)
     try:
         run = subprocess.run(
-            command, cwd=copy, env=environment_of(copy), capture_output=True, text=True, timeout=longest
+            command,
+            cwd=copy,
+            env=environment_of(copy),
+            capture_output=True,
+            text=True,
+            timeout=None if math.isinf(seconds) else seconds,
         )
     except subprocess.TimeoutExpired:
-        return f"tests that do not end ({longest:.0f} s)"
+        if left < longest:
+            raise OutOfTime from None
+        return [f"tests that do not end ({longest:.0f} s)"]
     if run.returncode == 0:
-        return None
+        return []
     if run.returncode < 0:
-        return f"a crash (signal {-run.returncode})"
+        return [f"a crash (signal {-run.returncode})"]
     if run.returncode in (4, 5) and may_be_gone:
-        return None
-    named = FAILED.search(run.stdout)
-    if run.returncode != 1 or named is None:
+        return []
+    failed = FAILED.findall(run.stdout)
+    if run.returncode != 1 or not failed:
         raise Broken("\n".join([*run.stdout.splitlines()[-15:], *run.stderr.splitlines()[-15:]]))
-    return named[1]
+    return failed[:1] if first else failed
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
-def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False) -> Iterator[Found]:
-    """Every bug, in the order in which they are done; `without_spark` not those that a test on Spark is to catch."""
+def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: float = math.inf) -> Iterator[Found]:
+    """Every bug, as they are done; `without_spark` not those that a test on Spark is to catch."""
+    until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="planted-") as folder, ThreadPoolExecutor(jobs) as workers:
         checkout = Path(folder) / "checkout"  # somebody may go on working in the real one
         shutil.copytree(ROOT, checkout, ignore=NOT_COPIED)
@@ -238,24 +299,38 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False) -> Iterat
         known: dict[str, str] = json.loads(CAUGHT_BY.read_text(encoding="utf-8"))
         beds[0].begin(checkout)
         if without_spark:
-            on_spark = collected(beds[0].copy, "-m", NEEDS_SPARK)
+            on_spark = collected(beds[0].copy, ["src/transom", "tests"], "-m", NEEDS_SPARK)
             left_out = [bug.name for bug in bugs if known.get(bug.name) in on_spark]
             bugs = [bug for bug in bugs if bug.name not in left_out]
             report(f"without Spark {len(left_out)} bugs are left out: {' '.join(left_out)}")
         chosen = ["-m", f"not {NEEDS_SPARK}"] if without_spark else []
         tests = sorted({known[bug.name] for bug in bugs if bug.name in known})
         report(f"{len(bugs)} bugs; first the {len(tests)} tests that are thought to catch them, without any")
-        report(f"without a bug they pass ({beds[0].prepare(tests, jobs):.0f} s)")
+        try:
+            failing = beds[0].prepare(tests, jobs, until)
+        except OutOfTime:
+            yield from (Found(bug, not_planted=NO_TIME) for bug in bugs)
+            return
+        report(f"without a bug {len(failing)} of them fail" + "".join(f"\n  {test}" for test in sorted(failing)))
         for bed in beds[1:]:
             bed.be_like(beds[0])
         for bed in beds:
             free.put(bed)
 
         def one(bug: Bug) -> Found:
+            hint = known.get(bug.name)
+            if hint in failing:
+                return Found(bug, not_planted=FAILS_ANYWAY)
             with taken(free) as bed:
-                return bed.plant(bug, known.get(bug.name), chosen)
+                try:
+                    return bed.plant(bug, hint, chosen, failing, until)
+                except OutOfTime:
+                    return Found(bug, not_planted=NO_TIME)
+                except Broken as error:
+                    return Found(bug, not_planted=f"its tests could not be run\n{error}")
 
-        yield from workers.map(one, bugs)
+        for done in as_completed([workers.submit(one, bug) for bug in bugs]):
+            yield done.result()
 
 
 @contextmanager
@@ -276,31 +351,42 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=[bug.name for bug in BUGS], help="these bugs")
     parser.add_argument("--without-spark", action="store_true", help="not those that tests on Spark are to catch")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at once (default 1)")
+    parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="what is not done then is listed")
     parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if arguments.only is None or bug.name in arguments.only]
     found: list[Found] = []
     try:
-        for done in plant_all(bugs, max(arguments.jobs, 1), arguments.without_spark):
+        for done in plant_all(bugs, max(arguments.jobs, 1), arguments.without_spark, arguments.seconds):
             found.append(done)
-            reported = "MISSED" if done.caught_by is None else f"caught by {done.caught_by}"
-            report(f"[{len(found)}/{len(bugs)}] {done.bug.name}: {reported} ({done.seconds:.0f} s)")
+            report(f"[{len(found)}/{len(bugs)}] {done}")
     except (Broken, ValueError) as error:
         report(str(error))
         return 2
-    missed = [done.bug.name for done in found if done.caught_by is None]
-    if arguments.only is None and not arguments.without_spark and not missed:
+    ended = [done for done in found if done.not_planted is None]
+    missed = [done.bug.name for done in ended if done.caught_by is None]
+    not_planted = {done.bug.name: done.not_planted for done in found if done.not_planted is not None}
+    if arguments.only is None and not arguments.without_spark and not missed and not not_planted:
         by = {done.bug.name: done.caught_by for done in found if done.caught_by and "::" in done.caught_by}
-        CAUGHT_BY.write_text(json.dumps(by, indent=2) + "\n", encoding="utf-8")
+        in_order = {bug.name: by[bug.name] for bug in bugs if bug.name in by}
+        CAUGHT_BY.write_text(json.dumps(in_order, indent=2) + "\n", encoding="utf-8")
     if arguments.json:
         bugs_reported = [
             {"name": f.bug.name, "file": f.bug.file, "caught_by": f.caught_by, "seconds": round(f.seconds, 1)}
-            for f in found
+            for f in ended
         ]
-        summary = {"planted": len(found), "caught": len(found) - len(missed), "missed": missed}
+        summary = {
+            "planted": len(ended),
+            "caught": len(ended) - len(missed),
+            "missed": missed,
+            "not_planted": not_planted,
+        }
         print(json.dumps({"bugs": bugs_reported, "summary": summary}, indent=2))
-    report(f"{len(found) - len(missed)} of {len(found)} bugs were caught" + "".join(f"\n  MISSED {m}" for m in missed))
-    return 1 if missed else 0
+    for why in dict.fromkeys(not_planted.values()):
+        names = [name for name, each in not_planted.items() if each == why]
+        report(f"{len(names)} not planted: {why}" + "".join(f"\n  {name}" for name in names))
+    report(f"{len(ended) - len(missed)} of {len(ended)} bugs were caught" + "".join(f"\n  MISSED {m}" for m in missed))
+    return 1 if missed else 3 if not_planted else 0
 
 
 if __name__ == "__main__":

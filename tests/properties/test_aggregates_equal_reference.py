@@ -13,7 +13,7 @@ from tests.properties.examples import lively_example
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 
-EXAMPLES = examples(by_day=8, at_night=400)
+EXAMPLES = examples(by_day=5, at_night=400)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -18,7 +18,7 @@ from tests.run_locally import Answer, run_locally
 from transom.pipeline.driver import Pipeline
 from transom.runtimes.reference.history import History
 
-EXAMPLES = {1: examples(by_day=5, at_night=200), 3: examples(by_day=3, at_night=150)}
+EXAMPLES = {1: examples(by_day=4, at_night=200), 3: examples(by_day=2, at_night=150)}
 """By the number of partitions."""
 
 

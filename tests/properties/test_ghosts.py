@@ -47,7 +47,7 @@ QUERIES = {
     "except all": f"SELECT k, v FROM s [{{0}}] EXCEPT ALL SELECT k, w FROM ({PAIRS}) AS p",
 }
 WINDOWS = ("ROWS 1", "ROWS 2", "ROWS 3", "PARTITION BY k ROWS 1", "RANGE 2 SECONDS", "ROWS 2 RANGE 3 SECONDS")
-EXAMPLES = examples(by_day=6, at_night=100)
+EXAMPLES = examples(by_day=3, at_night=100)
 
 
 class Relation:

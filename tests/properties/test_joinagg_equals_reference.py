@@ -23,7 +23,7 @@ from transom.planner.joinagg import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=4, at_night=300)
+EXAMPLES = examples(by_day=2, at_night=300)
 # What a family is there for; the others run what they can.
 MEANT = {"one_key": {"factorised"}, "predicates": {"tc", "ic"}, "anything": {"pc"}}
 

@@ -24,7 +24,7 @@ from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=2, at_night=300)
+EXAMPLES = examples(by_day=1, at_night=300)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -30,7 +30,7 @@ from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, value_order
 from transom.state import codec
 
-EXAMPLES = examples(by_day=5, at_night=190)
+EXAMPLES = examples(by_day=3, at_night=190)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -255,6 +255,7 @@ def test_a_file_that_lacks_a_column_ends_the_query(tmp_path: Path) -> None:
     assert "has no column 'price'" in wrong(text).what
 
 
+@pytest.mark.nightly
 def test_on_spark_columns_of_files_are_the_same(tmp_path: Path, spark: SparkSession) -> None:
     text = prepared(tmp_path)
     with Session(spark=spark) as session:

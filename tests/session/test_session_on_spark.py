@@ -54,6 +54,7 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
     assert there.run(count, emit="latest").to_pylist() == [{"stream": "r", "n": 2}]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("tasks", first_of(1, 2))
 def test_the_latest_snapshot_of_an_ended_input_is_that_of_its_last_row(spark: SparkSession, tasks: int) -> None:
     given = [{"ts": f"2024-05-01 10:00:{i // 2:02}", "k": i % 3, "v": i} for i in range(60)]
@@ -127,6 +128,7 @@ def test_a_query_in_the_background_is_asked_stopped_and_heard(spark: SparkSessio
     assert "filter" in query.explain() and session.queries == []
 
 
+@pytest.mark.nightly
 def test_rows_that_come_later(spark: SparkSession) -> None:
     session = Session(spark=spark)
     session.execute("CREATE STREAM m (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory')")
@@ -137,6 +139,7 @@ def test_rows_that_come_later(spark: SparkSession) -> None:
     assert [row["a"] for row in query.result.to_pylist()] == [0]
 
 
+@pytest.mark.nightly
 def test_errors_are_ours_wherever_they_come_up(spark: SparkSession) -> None:
     session = fill(Session(spark=spark))
     with pytest.raises(EvaluationError, match="is no INTEGER") as failed:
@@ -199,6 +202,7 @@ def test_local_sessions_do_not_import_pyspark() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
+@pytest.mark.nightly
 def test_a_function_gets_batches_with_their_numbers(spark: SparkSession) -> None:
     taken: list[tuple[int, list[int]]] = []
     with Session(spark=spark, batch_rows=2) as session:

@@ -15,6 +15,7 @@ TRIALS = 100 if NIGHTLY else 1
 CHILDREN = 2 if NIGHTLY else 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("child", range(CHILDREN))
 def test_a_resealed_state_is_rejected_or_runs_on(child: int) -> None:
     """Some trials of every plan; which ones does not depend on anything."""

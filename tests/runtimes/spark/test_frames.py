@@ -105,6 +105,7 @@ def test_what_a_filter_drops_in_spark_still_moves_time_and_is_counted(spark: Spa
     assert (status.rows_in, status.used, status.late) == (4, 2, 2)
 
 
+@pytest.mark.nightly
 def test_arrays_and_structs_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     rows = {"ts": [at(1), at(2)], "a": [[3, None], [1]], "b": [{"p": [[2]]}, None]}
@@ -127,6 +128,7 @@ def test_arrays_and_structs_come_and_go(spark: SparkSession, tmp_path: Path) -> 
     assert answer.schema["all"].dataType.simpleString() == "array<array<int>>"
 
 
+@pytest.mark.nightly
 def test_instants_and_json_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     """By the count of microseconds, in a session whose clocks show something else."""
     table = pa.table(
@@ -209,6 +211,7 @@ def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: Spa
     assert caught.value.query is not None and "SUM(CAST(a AS INTEGER))" in caught.value.query
 
 
+@pytest.mark.nightly
 def test_an_error_within_a_query_of_the_users_own_is_reported_in_words(spark: SparkSession, tmp_path: Path) -> None:
     one = planned(S, "ISTREAM(SELECT CAST(a AS INTEGER) AS n FROM s)")
     frames = {"s": frame(spark, tmp_path / "s", [[(1, 1, "seven")]])}

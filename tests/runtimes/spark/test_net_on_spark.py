@@ -52,6 +52,7 @@ def test_a_batch_that_is_run_again_tells_the_same(spark: SparkSession, tmp_path:
     assert sum(map(len, reported.values())) < len(session_of(None).run(ALONE)) // 2
 
 
+@pytest.mark.nightly
 def test_queries_on_one_join_have_net_changes_of_their_own(spark: SparkSession) -> None:
     """At the end of all input their windows are empty: all that was reported is reported to be gone."""
     session = session_of(spark, batch_rows=20)

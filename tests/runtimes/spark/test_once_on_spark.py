@@ -31,6 +31,7 @@ def answers(folder: Path) -> list[list[str]]:
     return [sorted(rows(folder / name)) for name in ("out", "sums.csv")]
 
 
+@pytest.mark.nightly
 def test_run_after_run_is_one_run(spark: SparkSession, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     for number in range(3):

@@ -195,6 +195,7 @@ def test_only_folders_of_files_are_taken(spark: SparkSession, tmp_path: Path) ->
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
+@pytest.mark.nightly
 def test_a_query_goes_on_though_another_reads_and_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     folder.mkdir()

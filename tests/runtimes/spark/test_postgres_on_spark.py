@@ -13,6 +13,7 @@ from tests.postgres_server import Database
 from transom.session import Session
 
 
+@pytest.mark.nightly
 def test_a_repeated_batch_changes_nothing(
     spark: SparkSession, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def in_order(answer: list[Any]) -> list[str]:
     return sorted(map(str, answer))
 
 
+@pytest.mark.nightly
 def test_they_have_the_answers_of_queries_that_run_alone(spark: SparkSession) -> None:
     session = session_of(spark, batch_rows=40)
     run = session.assemble(session.prepare(";".join(QUERIES)))

@@ -89,6 +89,7 @@ def test_orders_go_on_though_nobody_wants_money_back(spark: SparkSession, tmp_pa
     assert sorted(line.split(",")[-1] for line in shown) == ["2", "3", "4", "6", "8"]
 
 
+@pytest.mark.nightly
 def test_who_is_gone_is_missed_and_no_batch_is_made_for_nothing(spark: SparkSession) -> None:
     with Session(spark=spark) as session:
         seen: list[dict[str, Any]] = []

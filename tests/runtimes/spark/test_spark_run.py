@@ -74,6 +74,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(spark: SparkSession, tmp_pa
     assert answers(broken) == answers(whole)
 
 
+@pytest.mark.nightly
 def test_the_batch_under_way_is_finished_and_no_other_begun(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 20)
     session = Session(spark=spark, batch_rows=5)
@@ -167,6 +168,7 @@ def test_of_two_that_run_at_once_one_has_a_number(spark: SparkSession, tmp_path:
         assert sorted(str(query.name) for query in spark.streams.active) == ["query-1", "query-1 2", "query-2"]
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_is_for_one_run_of_one_kind_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 3)
     run = start(spark, tmp_path)

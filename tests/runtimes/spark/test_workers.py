@@ -53,6 +53,7 @@ def python_without_transom(folder: Path, other: str | None = None) -> str:
     return str(python)
 
 
+@pytest.mark.nightly
 def test_workers_without_the_package(fresh: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fresh.sparkContext, "pythonExec", python_without_transom(tmp_path))
     session = Session(spark=fresh)
@@ -72,6 +73,7 @@ def test_workers_with_another_version(fresh: SparkSession, tmp_path: Path, monke
         check_workers(fresh)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fresh", ["our daemon"], indirect=True)
 def test_workers_without_a_python(fresh: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fresh.sparkContext, "pythonExec", "/no/such/python")
