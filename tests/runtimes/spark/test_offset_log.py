@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from tests.connectors.memory_storage import memory_storage
+from tests.runtimes.spark.checkpoint_place import place
 from transom.connectors.open import source_opener
-from transom.connectors.spool import Spool
-from transom.core.errors import CheckpointError
 from transom.core.location import is_remote
-from transom.core.schema import Column, Schema
 from transom.pipeline.layout import Layout
 from transom.plan.catalogue import Catalogue
 from transom.program.checkpoint_folder import names_in, put
 from transom.program.planned import read_program
 from transom.runtimes.spark import offset_log
-from transom.runtimes.spark.checkpoint import CheckpointProgress, QueryCheckpoint, begun
+from transom.runtimes.spark.checkpoint import CheckpointProgress, QueryCheckpoint
 from transom.runtimes.spark.local_shuffle import LocalShuffle
 from transom.runtimes.spark.message_source import MessageReader
 from transom.runtimes.spark.offset_log import IN_LOG, LEAST, OffsetLog
 from transom.runtimes.spark.task_split import TaskReading
 from transom.runtimes.spark.worker_errors import ReportedToDriver
+
+__all__ = ["place"]
 
 Offset = dict[str, Any]
 
@@ -122,16 +119,6 @@ def test_a_log_that_the_offset_does_not_belong_to_is_rejected(tmp_path: Path) ->
         next_offset(reader(tmp_path), offset)
 
 
-@pytest.fixture(params=["a disk", "a storage"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where a checkpoint may be."""
-    if request.param == "a disk":
-        yield str(tmp_path)
-        return
-    with memory_storage() as (uri, _):
-        yield f"{uri}/check"
-
-
 def test_a_long_log_has_few_files_and_every_position_that_may_be_asked_for(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,26 +171,3 @@ def test_a_checkpoint_tells_the_whole_position(place: str) -> None:
     checkpoint = QueryCheckpoint(place)
     assert checkpoint.offset(0)["at"] == {"s": {"files": files}}
     assert checkpoint.reached() == CheckpointProgress(0, 1, 3)
-
-
-def test_a_checkpoint_is_for_one_query(place: str) -> None:
-    checkpoint = QueryCheckpoint(f"{place}/q")
-    checkpoint.claim("one", "[1]", 4)
-    assert checkpoint.threads() is None and checkpoint.decisions() == "", "nothing has been planned"
-    checkpoint.claim("another", "[2]", 3)
-    if not is_remote(place):
-        Path(place, "q", "spark", "offsets").mkdir(parents=True)
-    put(f"{place}/q/spark/offsets/0", f"v1\n{CONF}\n{{}}".encode())
-    assert checkpoint.threads() == 3 and checkpoint.decisions() == "[2]" and begun(place)
-    checkpoint.claim("another")
-    with pytest.raises(CheckpointError):
-        checkpoint.claim("one")
-
-
-def test_rows_for_a_query_that_has_not_begun_are_removed(place: str) -> None:
-    columns = Schema((Column("a", pa.int64()),))
-    spool = Spool(f"{place}/q/rows/s", columns)
-    spool.append(pa.record_batch({"a": [1, 2]}))
-    spool.close()
-    assert not begun(place)
-    assert Spool(f"{place}/q/rows/s", columns).rows == 0

@@ -4,8 +4,12 @@ rejected by name."""
 from __future__ import annotations
 
 import csv
+import os
+import re
 import subprocess
+import sys
 import time
+from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -14,7 +18,7 @@ import pytest
 
 from tests.runtimes.spark import million_rows
 from tests.runtimes.spark.million_rows import run_locally
-from tests.runtimes.spark.on_standalone import OnStandalone, Step, end
+from tests.runtimes.spark.on_standalone import ROOT, OnStandalone, Step, end
 from tests.runtimes.spark.processes import PATIENCE, command, descendants, kill, wait_until
 from tests.runtimes.spark.standalone import Standalone, standalone
 from transom.connectors.commit_log import read_log
@@ -104,6 +108,10 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
         )
         became |= OnStandalone(cluster.master, hdfs, watched, went_on).run(3 * PATIENCE)
         there = committed(f"{hdfs}/out")
+        for number, lines in enumerate(ORDERS):
+            storage_of(hdfs).put(f"{hdfs}/shop/orders/{number}.csv", "\n".join(["ts,item", *lines, ""]).encode())
+            shown_by_docs = documented(cluster, driver)
+    assert shown_by_docs == {("1", "1"): 2, ("1", "2"): 1, ("2", "1"): 1}
     for step in ("stopped", "went on", "stopped on hdfs", "went on on hdfs"):
         assert became.pop(step) == ""
     assert became.pop("root") == "checkpoint in out", "nothing else is in HDFS"
@@ -114,6 +122,28 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
     assert rows(tmp_path / "local") == rows(shared / "out")
     assert 0 < len(shown) < len(parts(shared / "out")), "it was stopped on its way"
     assert shown.items() <= parts(shared / "out").items(), "what was shown is there"
+
+
+ORDERS = (
+    [f"{NOON},1", f"{NOON + timedelta(minutes=1)},2"],
+    [f"{NOON + timedelta(minutes=2)},1", f"{LAST},9"],
+)
+
+
+def documented(cluster: Standalone, folder: Path) -> Counter[tuple[str, ...]]:
+    """What the program of docs/spark.md shows when a user starts it."""
+    page = (ROOT / "docs" / "spark.md").read_text()
+    (program,) = re.findall(r"^```file on_cluster.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (folder / "on_cluster.py").write_text(program)
+    command = [sys.executable, "on_cluster.py", cluster.master, f"{cluster.hdfs}/shop"]
+    small = "--conf spark.executor.memory=512m --conf spark.driver.memory=512m --conf spark.driver.host=127.0.0.1"
+    variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables["PYSPARK_SUBMIT_ARGS"] = f"{small} --conf spark.driver.bindAddress=127.0.0.1 pyspark-shell"
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=2 * PATIENCE
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return Counter(re.findall(r"\|\s*(\d+)\|\s*(\d+)\|$", done.stdout, re.MULTILINE))
 
 
 def check_rejected(became: dict[str, str], cluster: Standalone, driver: Path) -> None:
