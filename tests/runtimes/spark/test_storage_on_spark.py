@@ -30,6 +30,20 @@ def run_in_two(spark: SparkSession | None, uri: str, checkpoint: str) -> None:
         session.start(text, checkpoint=checkpoint, end=True).await_termination(300)
 
 
+def hand_over(spark: SparkSession | None, uri: str) -> None:
+    """Rows and a table of the program, in two runs: the second one has more rows."""
+    for count in (20, 50):
+        rows = [{"ts": NOON + timedelta(seconds=i), "k": i % 4} for i in range(count)]
+        with Session(spark=spark) as session:
+            session.stream("s", rows, time="ts")
+            session.table("names", [{"k": k, "name": f"n{k}"} for k in range(4)])
+            text = f"""
+                CREATE SINK o WITH (connector = 'files', path = '{uri}/handed/out/', format = 'jsonl');
+                INSERT INTO o ISTREAM(SELECT s.ts AS at, names.name FROM s [NOW], names WHERE s.k = names.k)
+            """
+            session.start(text, checkpoint=f"{uri}/kept", end=count == 50).await_termination(300)
+
+
 def counted(uri: str) -> Counter[str]:
     return Counter(map(repr, committed(storage_of(uri), f"{uri}/out")))
 
@@ -53,6 +67,11 @@ def test_spark_reads_what_is_committed_on_hdfs(spark: SparkSession, tmp_path: Pa
         run_in_two(spark, f"{hdfs}/spark", f"{hdfs}/kept/spark")
         run_in_two(None, f"{hdfs}/local", f"{hdfs}/kept/local")
         assert counted(f"{hdfs}/spark") == counted(f"{hdfs}/local")
+        for place, session_of in (("spark", spark), ("local", None)):
+            hand_over(session_of, f"{hdfs}/{place}")
+        assert counted(f"{hdfs}/spark/handed") == counted(f"{hdfs}/local/handed")
+        assert counted(f"{hdfs}/spark/handed").total() == 50
+        assert len(storage.entries(f"{hdfs}/spark/kept/o/rows/s")) > 1, "rows of the program are in the checkpoint"
         write_inputs(storage, f"{hdfs}/in")
         for _ in range(2):  # the second one takes the place of the first
             text = text_of(f"{hdfs}/in", f"{hdfs}/a folder").replace("jsonl", "parquet")
