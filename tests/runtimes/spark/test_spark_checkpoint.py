@@ -8,16 +8,18 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.connectors.memory_storage import memory_storage
 from tests.runtimes.spark.checkpoint_place import place
 from transom.connectors.spool import Spool
-from transom.core.errors import CheckpointError
+from transom.core.errors import CheckpointError, SparkError
 from transom.core.location import is_remote
 from transom.core.schema import Column, Schema
 from transom.program.checkpoint_folder import CheckpointFolder, put
 from transom.runtimes.spark.checkpoint import QueryCheckpoint, begun
 from transom.runtimes.spark.guard import Guard
+from transom.runtimes.spark.hadoop import check_reached
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
 
@@ -64,3 +66,10 @@ def test_of_two_runs_on_a_storage_the_first_one_writes_no_more_batches() -> None
         with pytest.raises(CheckpointError, match="in use by another run"):
             unit.guard.around(batch)(None, 1)
         assert written == [0]
+
+
+def test_a_storage_that_hadoop_does_not_know_is_rejected_with_the_jars_to_add(spark: SparkSession) -> None:
+    with pytest.raises(SparkError, match=r"cannot have a checkpoint at 's3://shop/check'.*S3AFileSystem") as raised:
+        check_reached(spark, "s3://shop/check")
+    assert "spark.jars.packages = org.apache.hadoop:hadoop-aws:3" in str(raised.value)
+    check_reached(spark, "/not/there/yet")
