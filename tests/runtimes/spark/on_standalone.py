@@ -25,13 +25,14 @@ ROOT = Path(__file__).parents[3]
 class Step:
     """A text of queries that is run, with a checkpoint or without; it is stopped after so many batches, or goes on.
 
-    `read` is a folder of Parquet files that Spark itself reads instead, into a file of this name beside `became`.
+    With `end` time ends with the input, as in a run without a checkpoint. `read` is a folder of Parquet files that Spark itself reads instead, into a file of this name beside `became`.
     """
 
     name: str
     text: str = ""
     checkpoint: str | None = None
     batches: int | None = None
+    end: bool = False
     read: str | None = None
 
 
@@ -126,7 +127,8 @@ def files(folders: list[str]) -> set[str]:
 
 
 def run_step(session: Session, step: Step) -> None:
-    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint)
+    end = True if step.end else None
+    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint, end=end)
     done = 0
 
     def count(progress: object) -> None:

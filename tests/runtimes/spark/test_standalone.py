@@ -181,7 +181,7 @@ def test_a_million_rows_from_and_to_hdfs_through_kills_of_everybody(tmp_path: Pa
             storage_of(hdfs).put(f"{hdfs}/in/{path.relative_to(tmp_path / 'in')}", path.read_bytes())
         text = million_rows.program(f"{hdfs}/in", hdfs, BATCH_ROWS)
         steps = (
-            Step("all", text, f"{hdfs}/checkpoint"),
+            Step("all", text, f"{hdfs}/checkpoint", end=True),
             Step("matches", read=f"{hdfs}/out/matches"),
             Step("totals", read=f"{hdfs}/out/totals"),
         )
