@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.connectors.memory_storage import memory_storage
 from tests.connectors.reading import read_all
 from tests.connectors.reading_splits import agree, of_plan
 from transom.connectors.connector import Limits, Split
@@ -51,6 +52,22 @@ def test_the_rows_and_rejects_of_memory_at_the_same_positions(tmp_path: Path, ma
     assert len(found.rejected) == 6
     assert found.position == expected.positions[-1] == {"rows": spool.rows}
     assert found.over
+
+
+def test_a_spool_on_a_storage_goes_on_where_it_was() -> None:
+    with memory_storage() as (uri, storage):
+        memory = MemorySource(COLUMNS, time_column="ts")
+        for number, each in enumerate(batch for batch in BATCHES if len(batch)):
+            memory.append(each)
+            spool = Spool(f"{uri}/rows", COLUMNS)  # as after a restart
+            assert not spool.closed and spool.offset == ({"n": number - 1} if number else {})
+            spool.append(each, offset={"n": number})
+        Spool(f"{uri}/rows", COLUMNS).close({"n": 99})
+        assert Spool(f"{uri}/rows", COLUMNS).closed and Spool(f"{uri}/rows", COLUMNS).offset == {"n": 99}
+        expected = read_all(memory, step=7)
+        found = agree(lambda: SpoolSource(COLUMNS, f"{uri}/rows", time_column="ts"), 7, {})
+        assert found.rows == expected.rows and found.rejected == expected.rejected
+        assert not any(name.rpartition("/")[2].startswith(".") for name in storage.files)
 
 
 def test_shares_are_cut_at_rows_and_some_files_are_taken_at_a_time(tmp_path: Path) -> None:

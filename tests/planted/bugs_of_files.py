@@ -98,4 +98,32 @@ FILES: Final = (
         """if token is None or entry.name:""",
         "rows that a checkpoint on a storage counts are removed before they are sent",
     ),
+    Bug(
+        "read_files_whose_log_is_gone",
+        "runtimes/spark/offset_log.py",
+        "int(found[1]) < number - KEPT",
+        "int(found[1]) < number",
+        "a batch that is run again finds no more what had been read before it",
+    ),
+    Bug(
+        "a_log_of_another_run_is_believed",
+        "runtimes/spark/offset_log.py",
+        "if data is None or _mark(data) != place[1]:",
+        "if data is None:",
+        "files are read twice or left out after a checkpoint was put together from two copies",
+    ),
+    Bug(
+        "two_drivers_on_one_storage",
+        "runtimes/spark/run.py",
+        "unit.guard.before = folder.check_owner",
+        "unit.guard.after = unit.guard.after",
+        "a driver that was thought dead goes on writing beside the one that took its place",
+    ),
+    Bug(
+        "rows_of_a_run_that_never_began",
+        "runtimes/spark/checkpoint.py",
+        "return [entry.name for entry in storage_of(folder).entries(folder) if entry.folder]",
+        "return []",
+        "a checkpoint on a storage is taken for empty, and another query may have it",
+    ),
 )

@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -23,7 +24,9 @@ from transom.connectors.connector import Declaration, Limits, Plan, Source, Spli
 from transom.connectors.row_fitter import RowFitter
 from transom.connectors.source import START, Growing, Position, Rejected
 from transom.connectors.splits import SPLIT_RECORDS
+from transom.connectors.storage import delete, is_there, read_file, storage_of
 from transom.core.errors import CheckpointError, SourceError
+from transom.core.location import is_remote
 from transom.core.schema import Schema
 
 _NAME: Final = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
@@ -52,8 +55,26 @@ class _File:
 
 def _listed(folder: str) -> list[_File]:
     """The files of a spool in order, which is that of their names."""
-    found = map(_file_of, sorted(os.listdir(folder)))
+    return _files_among(_names(folder))
+
+
+def _files_among(names: list[str]) -> list[_File]:
+    found = map(_file_of, sorted(names))
     return [file for file in found if file is not None]
+
+
+def _names(folder: str) -> list[str]:
+    return [entry.name for entry in storage_of(folder).entries(folder)] if is_remote(folder) else os.listdir(folder)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[pa.RecordBatchFileReader]:
+    """On a disk what is read of it stays valid; a storage gives all of it at once."""
+    if is_remote(path):
+        yield pa.ipc.open_file(pa.BufferReader(read_file(path)))
+        return
+    with pa.memory_map(path) as file:
+        yield pa.ipc.open_file(file)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -68,12 +89,14 @@ class Spool:
     def __init__(self, folder: str, columns: Schema, *, stamped: str | None = None) -> None:
         self._folder = folder
         self._fitter = RowFitter(columns, time_column=None, stamped=stamped, name="memory")
-        os.makedirs(folder, exist_ok=True)
-        last = _listed(folder)[-1:]
+        if not is_remote(folder):
+            os.makedirs(folder, exist_ok=True)
+        names = _names(folder)
+        last = _files_among(names)[-1:]
         self._number = last[0].number + 1 if last else 0
         self.rows = last[0].behind if last else 0
         """How many records have been appended, rejected ones included."""
-        self._closed = os.path.exists(os.path.join(folder, _CLOSED))
+        self._closed = _CLOSED in names
         files = [file.name for file in last]
         self.offset = self._offset_in([_CLOSED, *files] if self._closed else files)
         """How far the source has been read that the rows come from, by its own account; START: not at all."""
@@ -114,19 +137,19 @@ class Spool:
         """Nobody will read again what lies before a position, so its room is given back."""
         for file in _listed(self._folder)[:-1]:  # by the last one a spool knows where to go on
             if file.behind <= int(position.get("rows", 0)):
-                os.unlink(os.path.join(self._folder, file.name))
+                delete(os.path.join(self._folder, file.name))
                 if file.rejected:
-                    os.unlink(os.path.join(self._folder, f"{file.name}.rejected"))
+                    delete(os.path.join(self._folder, f"{file.name}.rejected"))
 
     def _offset_in(self, names: list[str]) -> Position:
         """What the first of these files says that says anything: earlier versions wrote none."""
         for name in names:
             path = os.path.join(self._folder, name)
             try:
-                if name == _CLOSED and not os.path.getsize(path):
+                if name == _CLOSED and not is_remote(path) and not os.path.getsize(path):
                     continue
-                with pa.memory_map(path) as file:
-                    stored = (pa.ipc.open_file(file).schema.metadata or {}).get(_OFFSET)
+                with _opened(path) as file:
+                    stored = (file.schema.metadata or {}).get(_OFFSET)
                 if stored is None:
                     continue
                 offset = json.loads(stored)
@@ -144,6 +167,12 @@ class Spool:
         schema = batch.schema if offset is None else batch.schema.with_metadata({_OFFSET: json.dumps(offset)})
         hidden, path = os.path.join(self._folder, f".{name}"), os.path.join(self._folder, name)
         try:
+            if is_remote(path):
+                whole = pa.BufferOutputStream()
+                with pa.ipc.new_file(whole, schema) as writer:
+                    writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+                storage_of(path).put(path, whole.getvalue())
+                return
             with pa.OSFile(hidden, "wb") as file, pa.ipc.new_file(file, schema) as writer:
                 writer.write_batch(batch.replace_schema_metadata(schema.metadata))
             os.replace(hidden, path)
@@ -223,7 +252,8 @@ class SpoolSource(Source):
     def _listed(self) -> tuple[bool, list[_File]]:
         """Whether the spool was closed before these files were listed: then they are all."""
         try:
-            return os.path.exists(os.path.join(self._folder, _CLOSED)), _listed(self._folder)
+            closed = is_there(os.path.join(self._folder, _CLOSED))
+            return closed, _listed(self._folder)
         except OSError as error:
             raise self._gone(str(error)) from None
 
@@ -241,8 +271,8 @@ class SpoolSource(Source):
         known = self._mapped
         if known is None or known[0] != name:
             try:
-                with pa.memory_map(os.path.join(self._folder, name)) as file:
-                    known = self._mapped = (name, pa.ipc.open_file(file).get_batch(0))
+                with _opened(os.path.join(self._folder, name)) as file:
+                    known = self._mapped = (name, file.get_batch(0))
             except (OSError, pa.ArrowException) as error:
                 raise self._gone(str(error)) from None
         return known[1]

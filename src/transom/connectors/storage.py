@@ -100,6 +100,28 @@ def open_file(path: str) -> ReadFile:
     return RemoteFile(storage_of(path), path) if is_remote(path) else DiskFile(path)
 
 
+def read_file(path: str) -> bytes:
+    """All that is in a file, wherever it is."""
+    if not is_remote(path):
+        with open(path, "rb") as file:
+            return file.read()
+    data = storage_of(path).read(path)
+    if data is None:
+        raise FileNotFoundError(f"there is no file '{path}'")
+    return data
+
+
+def is_there(path: str) -> bool:
+    return storage_of(path).entry(path) is not None if is_remote(path) else os.path.exists(path)
+
+
+def delete(path: str) -> None:
+    if is_remote(path):
+        storage_of(path).delete(path)
+    else:
+        os.unlink(path)
+
+
 def create_file(path: str) -> WriteFile:
     """A file that is written, wherever it is."""
     return storage_of(path).create(path) if is_remote(path) else _DiskWrite(path)

@@ -3,7 +3,7 @@
 Whatever a user writes as a path goes once through `storage_path`, or through `local_path` where it must be a disk of
 this machine. From then on a path that begins with a scheme and `://` is on a storage (`is_remote`), and any other on
 the disk. What is handed to others that have a file system of their own choice, as Spark has by `fs.defaultFS`, is
-written out by `file_uri`.
+written out by `hadoop_uri`.
 """
 
 from __future__ import annotations
@@ -76,6 +76,16 @@ def absolute_path(path: str) -> str:
     return path.rstrip("/") if is_remote(path) else os.path.abspath(path)
 
 
+def path_of(path: str) -> str:
+    """A path without its scheme and host, as a storage itself may write it in its messages.
+
+    >>> path_of("hdfs://node:8020/a/b"), path_of("/a/b")
+    ('/a/b', '/a/b')
+    """
+    found = _REMOTE.fullmatch(path)
+    return path if found is None else found["path"]
+
+
 def real_path(path: str) -> str:
     """The place itself, whatever links lead there; its name is the same tomorrow."""
     return path.rstrip("/") if is_remote(path) else os.path.realpath(path)
@@ -115,13 +125,15 @@ def local_path(text: str | os.PathLike[str]) -> str:
     return path
 
 
-def file_uri(path: str) -> str:
-    """A path of this machine for Hadoop's file systems, which decode nothing.
+def hadoop_uri(path: str) -> str:
+    """A path for Hadoop's file systems, which decode nothing and know S3 by another name.
 
-    >>> file_uri("/data/my%20own/x")
-    'file:///data/my%20own/x'
+    >>> hadoop_uri("/data/my%20own/x"), hadoop_uri("s3://bucket/x"), hadoop_uri("hdfs://node:8020/x")
+    ('file:///data/my%20own/x', 's3a://bucket/x', 'hdfs://node:8020/x')
     """
-    return f"file://{os.path.abspath(path)}"
+    if not is_remote(path):
+        return f"file://{os.path.abspath(path)}"
+    return f"s3a://{path[5:]}" if path.startswith("s3://") else path
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ import fcntl
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
+from transom.connectors import storage
 from transom.connectors.file_target import sync_folder
 from transom.connectors.storage import storage_of
 from transom.core.errors import CheckpointError
@@ -103,12 +105,16 @@ class CheckpointFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """In the place of what was there, whole or not at all."""
+        self.check_owner()
+        put(os.path.join(self.folder, name), data)
+
+    def check_owner(self) -> None:
+        """Whoever finds another name than its own has to give up."""
         if self._owner is not None and self.read(_OWNER) != self._owner:
             raise CheckpointError(
                 f"the checkpoint folder '{self.folder}' is in use by another run, which was started later",
                 remedy="let one of them go on, or choose another folder",
             )
-        put(os.path.join(self.folder, name), data)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -139,7 +145,7 @@ def run_of(folder: str) -> str | None:
 
 def is_there(path: str) -> bool:
     try:
-        return storage_of(path).entry(path) is not None if is_remote(path) else os.path.exists(path)
+        return storage.is_there(path)
     except OSError as error:
         raise cannot("read", path, error) from None
 
@@ -147,18 +153,32 @@ def is_there(path: str) -> bool:
 def read(path: str) -> bytes | None:
     """What a file has; None where there is none."""
     try:
-        if is_remote(path):
-            return storage_of(path).read(path)
-        with open(path, "rb") as file:
-            return file.read()
+        return storage.read_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise cannot("read", path, error) from None
 
 
-def put(path: str, data: bytes) -> None:
-    """A file in the place of what was there, whole or not at all."""
+def names_in(folder: str) -> list[str]:
+    """What is in a folder; nothing where there is none."""
+    try:
+        return [entry.name for entry in storage_of(folder).entries(folder)] if is_remote(folder) else os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise cannot("read", folder, error) from None
+
+
+def remove(path: str) -> None:
+    """A file that nobody needs; whoever may not remove it leaves it."""
+    with suppress(OSError):
+        storage.delete(path)
+
+
+def put(path: str, data: bytes, durable: bool = True) -> None:
+    """A file in the place of what was there, whole or not at all; one that is not `durable` may be lost with the
+    machine."""
     fresh = path + ".new"
     try:
         if is_remote(path):
@@ -166,10 +186,12 @@ def put(path: str, data: bytes) -> None:
             return
         with open(fresh, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(fresh, path)
-        sync_folder(os.path.dirname(path))
+        if durable:
+            sync_folder(os.path.dirname(path))
     except OSError as error:
         raise cannot("write", path, error) from None
 

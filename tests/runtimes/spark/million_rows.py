@@ -40,13 +40,13 @@ def write_inputs(folder: Path, file_count: int = 4) -> None:
             pq.write_table(table.slice(number * share, share), folder / name / f"{number}.parquet")
 
 
-def program(folder: Path, out: Path) -> str:
-    text = "SET batch_rows = 200000;"
+def program(folder: object, out: object, batch_rows: int = 200_000) -> str:
+    text = f"SET batch_rows = {batch_rows};"
     for name in ("bids", "asks"):
         text += f"""
             CREATE STREAM {name} (ts TIMESTAMP, item INTEGER, price INTEGER, who VARCHAR,
                                   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
-                WITH (connector = 'files', path = '{folder / name}', format = 'parquet');
+                WITH (connector = 'files', path = '{folder}/{name}', format = 'parquet');
         """
     return (
         text

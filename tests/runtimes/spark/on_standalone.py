@@ -9,8 +9,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+import pyarrow.parquet
 
 from tests.runtimes.spark.processes import descendants, kill, wait_for_end
 from transom import Session
@@ -21,44 +23,61 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class Step:
-    """A text of queries that is run, with a checkpoint or without; it is stopped after so many batches, or goes on."""
+    """A text of queries that is run, with a checkpoint or without; it is stopped after so many batches, or goes on.
+
+    With `end` time ends with the input, as in a run without a checkpoint. `read` is a folder of Parquet files that Spark
+    itself reads instead, into a file of this name beside `became`.
+    """
 
     name: str
-    text: str
+    text: str = ""
     checkpoint: str | None = None
     batches: int | None = None
+    end: bool = False
+    read: str | None = None
 
 
 @dataclass(frozen=True)
 class OnStandalone:
-    """`watched` are the folders that steps may write to; the driver runs in the first one."""
+    """`watched` are the folders that steps may write to; the driver runs in the first one. `default` is what paths
+    without a scheme mean to Spark; `settings` are further ones of the session."""
 
     master: str
-    hdfs: str
+    default: str
     watched: tuple[str, ...]
     steps: tuple[Step, ...]
     python: str = sys.executable
+    settings: dict[str, str] = field(default_factory=dict)
 
-    def run(self, patience: float) -> dict[str, str]:
-        """What went wrong with each step, by its name, and what it left; `hdfs`: what is there in the end."""
-        became = Path(self.watched[0], "became")
+    def start(self) -> subprocess.Popen[bytes]:
         order = Path(self.watched[0], "order.json")
         order.write_text(json.dumps(asdict(self)))
         path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
         variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1")
         command = [sys.executable, "-m", "tests.runtimes.spark.on_standalone", str(order)]
         with open(Path(self.watched[0], "said"), "wb") as said:
-            driver = subprocess.Popen(command, cwd=self.watched[0], env=variables, stdout=said, stderr=said)
+            return subprocess.Popen(command, cwd=self.watched[0], env=variables, stdout=said, stderr=said)
+
+    def run(self, patience: float) -> dict[str, str]:
+        """What went wrong with each step, by its name, and what it left; `root`: what Spark finds there in the end."""
+        driver = self.start()
         try:
-            status = driver.wait(patience)
+            driver.wait(patience)
         finally:
-            every = {driver.pid} | descendants(driver.pid)  # none, unless it took too long
-            kill(every)
-            driver.wait()
-            wait_for_end(every)
-        assert status == 0, Path(said.name).read_text()[-5000:]
-        found: dict[str, str] = json.loads(became.read_text())
+            end(driver)
+        return self.became(driver)
+
+    def became(self, driver: subprocess.Popen[bytes]) -> dict[str, str]:
+        assert driver.returncode == 0, Path(self.watched[0], "said").read_text()[-5000:]
+        found: dict[str, str] = json.loads(Path(self.watched[0], "became").read_text())
         return found
+
+
+def end(driver: subprocess.Popen[bytes]) -> None:
+    every = {driver.pid} | descendants(driver.pid)  # none, unless it took too long
+    kill(every)
+    driver.wait()
+    wait_for_end(every)
 
 
 def main(order: str) -> None:
@@ -71,7 +90,7 @@ def main(order: str) -> None:
     for setting in (*settings.NEEDED, *settings.WANTED):
         builder = builder.config(setting.name, setting.value)
     for name, value in {
-        "spark.hadoop.fs.defaultFS": given["hdfs"],
+        "spark.hadoop.fs.defaultFS": given["default"],
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
@@ -80,6 +99,7 @@ def main(order: str) -> None:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", ""),
+        **given["settings"],
     }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -87,14 +107,18 @@ def main(order: str) -> None:
     for step in (Step(**each) for each in given["steps"]):
         before = files(given["watched"])
         try:
-            run_step(Session(spark=spark), step)
+            if step.read is not None:
+                rows = spark.read.parquet(step.read).toArrow()
+                pyarrow.parquet.write_table(rows, Path(given["watched"][0], f"{step.name}.parquet"))
+            else:
+                run_step(Session(spark=spark), step)
             became[step.name] = ""
         except TransomError as error:
             left = sorted(files(given["watched"]) - before)
             became[step.name] = f"{type(error).__name__}: {error}" + (f" and left {left}" if left else "")
     root = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("/")  # type: ignore[union-attr]
     found = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
-    became["hdfs"] = " ".join(each.getPath().getName() for each in found)
+    became["root"] = " ".join(each.getPath().getName() for each in found)
     spark.stop()
     Path(given["watched"][0], "became").write_text(json.dumps(became))
 
@@ -104,7 +128,8 @@ def files(folders: list[str]) -> set[str]:
 
 
 def run_step(session: Session, step: Step) -> None:
-    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint)
+    end = True if step.end else None
+    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint, end=end)
     done = 0
 
     def count(progress: object) -> None:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,9 +29,6 @@ from transom.runtimes.spark.java import find_java
 from transom.runtimes.spark.jvm import CLASS_PATH, OPTIONS, SHORT, SPARK
 
 ROOT = Path(__file__).parents[3]
-JARS = Path(sys.prefix) / "hadoop-minicluster"
-"""What is fetched stays beside the environment."""
-
 HDFS = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 
@@ -57,6 +54,22 @@ class Standalone:
     shared: Path
     hides: bool
     """Whether workers see nothing of the driver's temporary folder but `shared`."""
+    folder: Path
+    workers: list[subprocess.Popen[bytes]]
+
+    def replace_worker(self, index: int) -> None:
+        """Kill it with all that it has started, and let another one take its place, on an empty disk."""
+        worker = self.workers[index]
+        kill({worker.pid, *descendants(worker.pid)})
+        worker.wait()
+        shutil.rmtree(self.folder / f"worker-{index + 1}", ignore_errors=True)
+        self.start_worker(index)
+
+    def start_worker(self, index: int) -> None:
+        folder = self.folder / f"worker-{index + 1}"
+        worker = _worker(folder, self.master, f"127.0.0.{index + 2}", self.shared)
+        self.workers[index:] = [worker, *self.workers[index + 1 :]]
+        _said(folder, "Successfully registered with (master)", worker)
 
 
 @contextmanager
@@ -65,18 +78,18 @@ def standalone(folder: Path) -> Iterator[Standalone]:
     jars = minicluster()
     shared = folder / "shared"
     shared.mkdir()
-    with _ended() as started:
+    with _ended() as started, _ended() as workers:
         hdfs = folder / "hdfs"
         started.append(_start_hdfs(jars, hdfs))
         master = folder / "master"
         master.mkdir()
         started.append(_java(CLASS_PATH, [MASTER, "--host", "127.0.0.1", "--webui-port", "0", "--port", "0"], master))
         address = _said(master, r"Starting Spark master at (spark://\S+)", started[1])
-        for number in (1, 2):
-            started.append(_worker(folder / f"worker-{number}", address, f"127.0.0.{number + 1}", shared))
-        for worker in ("worker-1", "worker-2"):
-            _said(folder / worker, "Successfully registered with (master)", started[-1])
-        yield Standalone(address, _address(hdfs, started[0]), shared, namespaces() is not None)
+        where = _address(hdfs, started[0])
+        cluster = Standalone(address, where, shared, namespaces() is not None, folder, workers)
+        for index in (0, 1):
+            cluster.start_worker(index)
+        yield cluster
 
 
 @contextmanager
@@ -101,33 +114,48 @@ def _address(folder: Path, process: subprocess.Popen[bytes]) -> str:
 
 @cache
 def minicluster() -> Path:
-    """A folder with HDFS in it, of the version that PySpark has the client of; fetched from Maven Central once."""
+    """A folder with HDFS in it, of the version that PySpark has the client of; fetched from Maven Central once, and
+    kept beside the environment."""
+    wanted = (
+        ("org.apache.hadoop", "hadoop-client-minicluster", _hadoop()),
+        ("org.junit.jupiter", "junit-jupiter-api", "5.13.4"),
+        ("org.opentest4j", "opentest4j", "1.3.0"),
+    )
+    return _fetched("hadoop-minicluster", wanted, "default->master")
+
+
+@cache
+def s3a() -> list[str]:
+    """The jars by which Hadoop reaches S3, as `spark.jars.packages` would fetch them: 690 MB."""
+    folder = _fetched("hadoop-aws", (("org.apache.hadoop", "hadoop-aws", _hadoop()),), "default->default")
+    return [str(folder / name) for name in _names(folder)]
+
+
+def _hadoop() -> str:
     (version,) = re.findall(r"^hadoop-client-api-(.+)\.jar$", "\n".join(_names(SPARK / "jars")), re.MULTILINE)
-    jars: Path = JARS / version
+    return str(version)
+
+
+def _fetched(what: str, wanted: Sequence[tuple[str, str, str]], conf: str) -> Path:
+    """A folder with these jars, and what they need if `conf` says so."""
+    version = _hadoop()
+    jars = Path(sys.prefix) / what / version
     if not jars.exists():
-        fresh = JARS / f"{version}.{os.getpid()}"
+        fresh = jars.parent / f"{version}.{os.getpid()}"
         fresh.mkdir(parents=True)
-        wanted = (
-            ("org.apache.hadoop", "hadoop-client-minicluster", version),
-            ("org.junit.jupiter", "junit-jupiter-api", "5.13.4"),
-            ("org.opentest4j", "opentest4j", "1.3.0"),
-        )
-        lines = (
-            f'<dependency org="{o}" name="{n}" rev="{r}" transitive="false" conf="default->master"/>'
-            for o, n, r in wanted
-        )
-        module = f'<info organisation="tests" module="hdfs"/><dependencies>{"".join(lines)}</dependencies>'
+        lines = (f'<dependency org="{o}" name="{n}" rev="{r}" conf="{conf}"/>' for o, n, r in wanted)
+        module = f'<info organisation="tests" module="{what}"/><dependencies>{"".join(lines)}</dependencies>'
         (fresh / "ivy.xml").write_text(f'<ivy-module version="2.0">{module}</ivy-module>')
         fetch = ["org.apache.ivy.Main", "-cache", "cache", "-ivy", "ivy.xml", "-retrieve", "jars/[artifact].[ext]"]
         command = [str(find_java().executable), "-cp", CLASS_PATH, *fetch]
         done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=PATIENCE)
-        got = len(_names(fresh / "jars")) == len(wanted)
+        got = {f"{name}.jar" for _, name, _ in wanted} <= set(_names(fresh / "jars"))
         if got:
             os.replace(fresh / "jars", jars)
         shutil.rmtree(fresh)
         if not got:
             last = (done.stdout + done.stderr).strip().splitlines()[-1:]
-            pytest.skip(f"hadoop-client-minicluster {version} cannot be had from Maven Central: {last}")
+            pytest.skip(f"{what} {version} cannot be had from Maven Central: {last}")
     return jars
 
 
@@ -213,7 +241,8 @@ def _ended() -> Iterator[list[subprocess.Popen[bytes]]]:
     finally:
         every = {pid for process in started for pid in (process.pid, *descendants(process.pid))}
         for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         kill(every)
         for process in started:
             process.wait()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.connectors.memory_storage import memory_storage
 from tests.memory_log import MemoryCache, MemoryLog
 from tests.pipeline.test_state_backend import LAYOUT, messages, reported
 from transom.core.errors import CheckpointError, SparkError
@@ -44,6 +45,22 @@ def test_what_is_large_is_in_a_file_and_comes_back(tmp_path: Path) -> None:
     assert size == 13 and len(named) < 60 and files.value(named) == b"1234567890abc"
     (name,) = os.listdir(tmp_path / "1-0")
     assert name.startswith("3-") and state_files.name_of(named) == name and state_files.name_of(plain) is None
+
+
+def test_state_on_a_storage_comes_back_and_goes() -> None:
+    with memory_storage() as (uri, storage):
+        files = StateFiles(f"{uri}/check/state/1-0", least=10)
+        (old,), _ = files.kept([b"what a task has left"], 3)
+        (kept,), size = files.kept([b"12345", memoryview(b"67890")], 200)
+        assert size == 10 and files.value(kept) == b"1234567890" and len(storage.files) == 2
+        name = state_files.name_of(kept)
+        assert name is not None
+        files.tidy({name}, 200)
+        assert list(storage.files) == [f"{uri}/check/state/1-0/{name}"]
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            files.value(old)
+        files.remove([name])
+        assert not storage.files
 
 
 def test_without_a_folder_it_is_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

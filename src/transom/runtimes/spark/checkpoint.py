@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from transom.connectors.file_target import sync_folder
+from transom.connectors.storage import read_file, storage_of
 from transom.core.errors import CheckpointError
-from transom.core.location import file_uri
+from transom.core.location import hadoop_uri, is_remote
 from transom.plan.options import MOST_PARTITIONS
 from transom.planner.fingerprint import of_another_plan
+from transom.program.checkpoint_folder import names_in, put, read, remove
 from transom.runtimes.spark.offset_log import OffsetLog
 from transom.runtimes.spark.settings import PARTITIONS
 from transom.runtimes.spark.worker_errors import exceptions, without_class
@@ -62,7 +62,7 @@ class QueryCheckpoint:
         self.folder = folder
         self.spark = os.path.join(folder, "spark")
         """What Spark writes."""
-        self.uri = file_uri(self.spark)
+        self.uri = hadoop_uri(self.spark)
         """The same place for Spark, whose own paths may begin in another file system."""
 
     def reached(self) -> CheckpointProgress:
@@ -77,8 +77,8 @@ class QueryCheckpoint:
 
     def offset(self, batch: int) -> dict[str, Any]:
         """Where our own source stood after a batch; it is the first of all."""
-        with self._errors(), open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
-            lines = file.read().split("\n")
+        with self._errors():
+            lines = self._offset_lines(batch)
         try:
             found: dict[str, Any] = json.loads(lines[2])
         except (IndexError, ValueError):
@@ -88,62 +88,46 @@ class QueryCheckpoint:
 
     def decisions(self) -> str:
         """What was decided about the plan of the batches that are there, as it was written; empty without any."""
-        path = os.path.join(self.folder, _DECISIONS)
         with self._errors():
-            if not self._batches("offsets") or not os.path.exists(path):
-                return ""
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+            return (self._batches("offsets") and self._text(_DECISIONS)) or ""
 
     def threads(self) -> int | None:
         """Over how many partitions its only partition spreads the plan; None before the first batch."""
-        path = os.path.join(self.folder, _THREADS)
         with self._errors():
             if not self._batches("offsets"):
                 return None
-            if not os.path.exists(path):
-                return 1  # it began before there was such a thing
-            with open(path, encoding="utf-8") as file:
-                text = file.read(32)
+            text = self._text(_THREADS)
+        if text is None:
+            return 1  # it began before there was such a thing
         if not text.isdecimal() or not 1 <= int(text) <= MOST_PARTITIONS:
             raise self._damaged("how its plan is laid out cannot be read")
         return int(text)
 
     def claim(self, fingerprint: str, decisions: str = "[]", threads: int = 1) -> None:
         """Reject the checkpoint of another query; an empty one is this query's from now on."""
-        path = os.path.join(self.folder, _PLAN)
         with self._errors():
-            os.makedirs(self.folder, exist_ok=True)
+            if not is_remote(self.folder):
+                os.makedirs(self.folder, exist_ok=True)
             if not self._batches("offsets"):
-                self._write(_DECISIONS, decisions)
-                self._write(_THREADS, str(threads))
-                self._write(_PLAN, fingerprint)
-                sync_folder(self.folder)
+                for name, text in ((_DECISIONS, decisions), (_THREADS, str(threads)), (_PLAN, fingerprint)):
+                    put(os.path.join(self.folder, name), text.encode())
                 return
-            if not os.path.exists(path):
-                return  # every partition looks at its own memory, too
-            with open(path, encoding="utf-8") as file:
-                known = file.read()
-        if known != fingerprint:
+            known = self._text(_PLAN)
+        if known not in (None, fingerprint):  # where there is none every partition looks at its own memory
             raise of_another_plan()
 
-    def _write(self, name: str, text: str) -> None:
-        path = os.path.join(self.folder, name)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".new", path)
+    def _text(self, name: str) -> str | None:
+        data = read(os.path.join(self.folder, name))
+        return None if data is None else data.decode()
 
     def _batches(self, log: str) -> list[int]:
-        try:
-            return [int(name) for name in os.listdir(os.path.join(self.spark, log)) if name.isdigit()]
-        except FileNotFoundError:
-            return []
+        return [int(name) for name in names_in(os.path.join(self.spark, log)) if name.isdigit()]
+
+    def _offset_lines(self, batch: int) -> list[str]:
+        return read_file(os.path.join(self.spark, "offsets", str(batch))).decode().split("\n")
 
     def _partitions(self, batch: int) -> int:
-        with open(os.path.join(self.spark, "offsets", str(batch)), encoding="utf-8") as file:
-            lines = file.read().split("\n")
+        lines = self._offset_lines(batch)
         try:
             return int(json.loads(lines[1])["conf"][PARTITIONS])
         except (IndexError, KeyError, TypeError, ValueError):
@@ -160,7 +144,7 @@ class QueryCheckpoint:
         try:
             yield
         except (OSError, UnicodeDecodeError) as error:
-            what = error.strerror if isinstance(error, OSError) else str(error)
+            what = (isinstance(error, OSError) and error.strerror) or str(error)
             raise CheckpointError(
                 f"the checkpoint in '{self.folder}' cannot be used: {what}",
                 remedy="check that the folder may be read and written and that the disk has room",
@@ -172,12 +156,21 @@ def begun(folder: str) -> bool:
 
     If none has, rows that were laid out for one are removed: nobody has read them, and they may be those of another.
     """
-    queries = [QueryCheckpoint(entry.path) for entry in os.scandir(folder) if entry.is_dir()]
+    queries = [QueryCheckpoint(os.path.join(folder, name)) for name in _folders_in(folder)]
     if any(query.reached().planned for query in queries):
         return True
     for query in queries:
-        shutil.rmtree(os.path.join(query.folder, "rows"), ignore_errors=True)
+        rows = os.path.join(query.folder, "rows")
+        for spool in _folders_in(rows):
+            for name in names_in(os.path.join(rows, spool)):
+                remove(os.path.join(rows, spool, name))
     return False
+
+
+def _folders_in(folder: str) -> list[str]:
+    if is_remote(folder):
+        return [entry.name for entry in storage_of(folder).entries(folder) if entry.folder]
+    return [name for name in names_in(folder) if os.path.isdir(os.path.join(folder, name))]
 
 
 def damage(error: str, folder: str) -> CheckpointError | None:

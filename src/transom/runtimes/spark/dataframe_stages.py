@@ -3,7 +3,6 @@ answer."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -35,8 +34,7 @@ def from_sources(
         messages = messages.coalesce(1)  # it is one row for the one stateful task, and need not be sorted out
     for name in reading.layout.sources:
         if name in frames:
-            feedback = None if reading.feedback is None else os.path.abspath(reading.feedback)
-            own = reading.layout, reading.local_shuffle, reading.wants_time, feedback
+            own = reading.layout, reading.local_shuffle, reading.wants_time, reading.checkpoint
             messages = messages.unionByName(packed(frames[name], name, *own, files.get(name)))
     return messages
 

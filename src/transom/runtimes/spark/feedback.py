@@ -1,7 +1,8 @@
 """What the source of a streaming query learns of the batches that are done.
 
-It lives in a process of its own, which Spark starts, so the driver leaves it a file. What it plans by it is in the
-offset that Spark logs; so a file that is lost or spoilt costs time, and changes no answer.
+It lives in a process of its own, which Spark starts on the driver's machine, so the driver leaves it a file on a disk
+there; a checkpoint on a storage has a copy, for a run that resumes from it and for tasks elsewhere. What it plans by it
+is in the offset that Spark logs; so a file that is lost or spoilt costs time, and changes no answer.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
+from transom.core.errors import CheckpointError
 from transom.core.time import BEGINNING, FOREVER, UNBOUNDED
 from transom.program.alignment import InputPace
 from transom.program.batch_size import MOST_ROWS
+from transom.program.checkpoint_folder import put, read
 
 _NAME: Final = "feedback.json"
 _LONGEST: Final = 1 << 24
-"""Characters; a hundred or two describe an input."""
+"""Bytes; a hundred or two describe an input."""
 _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
 _ROWS: Final = range(1, MOST_ROWS + 1)
@@ -43,16 +46,12 @@ class Feedback:
         return self.begun is not None and self.begun < batch
 
     def write(self, folder: str) -> None:
-        path = os.path.join(folder, _NAME)
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(asdict(self), file)
-        os.replace(path + ".new", path)
+        put(os.path.join(folder, _NAME), json.dumps(asdict(self)).encode(), durable=False)
 
     @classmethod
     def read(cls, folder: str) -> Feedback:
         try:
-            with open(os.path.join(folder, _NAME), encoding="utf-8") as file:
-                found = json.loads(file.read(_LONGEST))
+            found = json.loads((read(os.path.join(folder, _NAME)) or b"")[:_LONGEST])
             wake, rows, begun = found["wake"], found["rows"], found["begun"]
             if any(number is not None and not _is_among(_NUMBERS, number) for number in (wake, begun)):
                 return cls()
@@ -60,7 +59,7 @@ class Feedback:
                 return cls()
             paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
             return cls(paces, wake, bool(found["stopping"]), rows, begun)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (CheckpointError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 
 

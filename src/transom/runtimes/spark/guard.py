@@ -43,6 +43,8 @@ class Guard:
         """Whether a batch waits here that is not to begin; Spark does it first thing when it goes on."""
         self.error: BaseException | None = None
         """What went wrong in a batch on our side, before Spark has made a text of it."""
+        self.before: Callable[[], None] = lambda: None
+        """Called before a batch is written, which it may reject."""
         self.after: Callable[[int, float], None] = lambda number, seconds: None
         """Notified of every batch that is written: its number, and the seconds since its rows were asked for."""
 
@@ -55,6 +57,7 @@ class Guard:
                 _wait_for_the_stop(frame)
             began = time.perf_counter()
             try:
+                self.before()
                 batch(frame, number)
                 self.after(number, time.perf_counter() - began)
             except BaseException as error:

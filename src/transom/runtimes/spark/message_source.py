@@ -83,7 +83,7 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reading: TaskReading) -> None:
         self._reading = reading
         self._inputs = TaskInputs(reading)
-        self._log = None if reading.feedback is None else OffsetLog(reading.feedback)
+        self._log = None if reading.checkpoint is None else OffsetLog(reading.checkpoint)
         self._pause = _POLL
         self._to_the_end = False
 

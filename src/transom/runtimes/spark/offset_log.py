@@ -1,9 +1,10 @@
-"""What sources have read, kept beside the offsets that Spark logs: a file for each source, to which batches append.
+"""What sources have read, kept beside the offsets of Spark: a folder for each source, to which batches add files.
 
 A position names every file that was ever read, so that none is read twice, wherever a new one sorts and however old it
 says it is. Spark writes an offset with every batch, so positions that are long are not in it: what a batch adds to one
-is appended to a log of its source before the offset says so, and the offset has the length of the log that counts, and
-a mark by which it is known. What is behind that was never logged by Spark, and is overwritten.
+is written to a file, whole, as any storage can, before the offset says so. The offset has the number of that file and
+its mark, which is a digest of what is in it and part of its name; and the file names the one before it, until one has
+the whole position. A file that no offset leads to was never logged by Spark, and is in nobody's way.
 """
 
 from __future__ import annotations
@@ -11,31 +12,49 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-from transom.connectors.file_target import sync_folder
 from transom.connectors.source import Position
 from transom.core.errors import CheckpointError
+from transom.core.location import is_remote
+from transom.program.checkpoint_folder import names_in, put, read, remove
 
 IN_LOG: Final = "in_log"
-"""Where a position says how much of the log belongs to it."""
+"""Where a position says which file of the log leads to it."""
 
 LEAST: Final = 100
 """Tables of a position with fewer entries stay in it."""
+
+LONGEST: Final = 100
+"""So many files one after the other at most are to be read; the next one has the whole position."""
+
+KEPT: Final = 2 * LONGEST
+"""So many files stay: Spark keeps the offsets of a hundred batches, and the first of them needs as many again."""
+
+_NAME: Final = re.compile(r"([0-9]{1,18})-([0-9a-f]{32})")
 
 Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Logged:
-    """The tables of a position that are in the first `size` bytes of the log."""
+    """The tables of a position that the file of this number and mark leads to, as the last of `chain` files.
 
-    size: int = 0
+    In these are so many `lines`.
+    """
+
+    number: int = -1
     mark: str = ""
     tables: dict[str, Table] = field(default_factory=dict)
+    chain: int = 0
+    lines: int = 0
+
+    @property
+    def place(self) -> list[Any]:
+        return [self.number, self.mark]
 
 
 class OffsetLog:
@@ -60,72 +79,78 @@ class OffsetLog:
         if IN_LOG not in before and not long:
             return after
         known = self._logged(name, before)
-        tables = {key: after.get(key, {}) for key in sorted(known.tables.keys() | long)}
-        lines = [line for key, table in tables.items() for line in _changes(key, known.tables.get(key, {}), table)]
-        if lines:
-            size, mark = self._append(name, known, lines)
-            known = self._known[name] = _Logged(size, mark, {key: dict(table) for key, table in tables.items()})
+        tables = {key: dict(after.get(key, {})) for key in sorted(known.tables.keys() | long)}
+        if tables != known.tables:
+            known = self._known[name] = self._add(name, known, tables)
         rest = {key: value for key, value in after.items() if key not in tables}
-        return {**rest, IN_LOG: [known.size, known.mark]}
+        return {**rest, IN_LOG: known.place}
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _path(self, name: str) -> str:
+    def _of(self, name: str) -> str:
         return os.path.join(self._folder, quote(name, safe=""))
 
     def _logged(self, name: str, position: Position) -> _Logged:
         if IN_LOG not in position:
             return _Logged()
-        size, mark = position[IN_LOG]
         known = self._known.get(name)
-        if known is None or (known.size, known.mark) != (size, mark):
-            known = self._known[name] = self._read(name, size, mark)
+        if known is None or known.place != position[IN_LOG]:
+            known = self._known[name] = self._read(name, position[IN_LOG])
         return known
 
-    def _read(self, name: str, size: int, mark: str) -> _Logged:
+    def _read(self, name: str, place: Any) -> _Logged:
+        """Back to a file that has the whole position, and on from there."""
+        files: list[list[Any]] = []
+        step = place
+        while step is not None:
+            files.append(self._lines(name, step))
+            step = files[-1][0]["before"]
         tables: dict[str, Table] = {}
-        found = ""
-        try:
-            with open(self._path(name), "rb") as file:
-                data = file.read(size)
-            for line in data.splitlines(keepends=True):
-                found = _mark(found, line)
-                key, item, *value = json.loads(line)
-                table = tables.setdefault(key, {})
+        for head, *changes in reversed(files):
+            tables |= {key: {} for key in head["tables"] if key not in tables}
+            for key, item, *value in changes:
                 if value:
-                    table[item] = value[0]
+                    tables[key][item] = value[0]
                 else:
-                    table.pop(item, None)
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise self._damaged(name, str(error)) from None
-        if len(data) != size or found != mark:
-            raise self._damaged(name, "it is not the one that the offsets of Spark belong to")
-        return _Logged(size, mark, tables)
+                    tables[key].pop(item, None)
+        number, mark = place
+        return _Logged(number, mark, tables, len(files), sum(len(lines) - 1 for lines in files))
 
-    def _append(self, name: str, known: _Logged, lines: Iterable[list[Any]]) -> tuple[int, str]:
-        written = [json.dumps(line).encode() + b"\n" for line in lines]
-        path = self._path(name)
-        try:
-            if known.size == 0:
-                os.makedirs(self._folder, exist_ok=True)
-            with open(path, "r+b" if known.size else "wb") as file:
-                file.truncate(known.size)
-                file.seek(known.size)
-                file.writelines(written)
-                file.flush()
-                os.fsync(file.fileno())
-            if known.size == 0:
-                sync_folder(self._folder)
-        except OSError as error:
-            raise self._damaged(name, str(error)) from None
-        mark = known.mark
-        for line in written:
-            mark = _mark(mark, line)
-        return known.size + sum(map(len, written)), mark
+    def _lines(self, name: str, place: Any) -> list[Any]:
+        file = "-".join(map(str, place)) if isinstance(place, list) else str(place)
+        if _NAME.fullmatch(file) is None:
+            raise self._damaged(name, "it is not the one that the offsets of Spark belong to")
+        data = read(os.path.join(self._of(name), file))
+        if data is None or _mark(data) != place[1]:
+            what = "is not there" if data is None else "is not what was written"
+            raise self._damaged(name, f"the file '{file}' {what}")
+        return [json.loads(line) for line in data.splitlines()]
+
+    def _add(self, name: str, known: _Logged, tables: dict[str, Table]) -> _Logged:
+        """A file for what became of the tables: the changes, or the whole where there is much to read by now."""
+        begins = known.chain in (0, LONGEST) or known.lines >= 2 * sum(map(len, known.tables.values()))
+        old = {} if begins else known.tables
+        changes = [line for key, table in tables.items() for line in _changes(key, old.get(key, {}), table)]
+        head = {"before": None if begins else known.place, "tables": list(tables)}
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in (head, *changes))
+        number, mark, folder = known.number + 1, _mark(data), self._of(name)
+        if not is_remote(folder):
+            os.makedirs(folder, exist_ok=True)
+        put(os.path.join(folder, f"{number}-{mark}"), data)
+        if begins:
+            self._tidy(folder, number)
+        chain, lines = (0, 0) if begins else (known.chain, known.lines)
+        return _Logged(number, mark, tables, chain + 1, lines + len(changes))
+
+    def _tidy(self, folder: str, number: int) -> None:
+        for file in names_in(folder) if number >= KEPT else ():
+            found = _NAME.fullmatch(file)
+            if found is not None and int(found[1]) < number - KEPT:
+                remove(os.path.join(folder, file))
 
     def _damaged(self, name: str, why: str) -> CheckpointError:
         return CheckpointError(
-            f"'{self._path(name)}' says what has been read of '{name}', and cannot be used: {why}",
+            f"'{self._of(name)}' says what has been read of '{name}', and cannot be used: {why}",
             remedy="put the checkpoint back from one copy as a whole, or start with an empty folder",
         )
 
@@ -140,5 +165,5 @@ def _changes(key: str, old: Table, new: Table) -> list[list[Any]]:
     return changed + [[key, item] for item in sorted(old.keys() - new.keys())]
 
 
-def _mark(before: str, line: bytes) -> str:
-    return hashlib.blake2b(before.encode() + line, digest_size=16).hexdigest()
+def _mark(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

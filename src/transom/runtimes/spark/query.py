@@ -21,6 +21,7 @@ from transom.connectors.connector import Opening, OpenSink, Resume, Sink, Source
 from transom.connectors.open import declaration_of, narrowed, source_opener
 from transom.connectors.spool import open_spool
 from transom.core.errors import SparkError, TransomError, UnlikeSparkError
+from transom.core.location import absolute_path, is_remote, path_of
 from transom.core.schema import Schema
 from transom.kernels.nested import shown_rows
 from transom.kernels.operator import scanned
@@ -175,7 +176,7 @@ class SparkQuery:
             self._memory = None if memory is None else Scratch("memory", memory)
             self._local_shuffle = LocalShuffle(self._messages.path, None if self._memory is None else self._memory.path)
         writers = {key: sink.tasks for key, sink in answers.items() if sink.tasks is not None}
-        replace(Feedback.read(self._folder()), stopping=False).write(self._folder())
+        replace(Feedback.read(self._folder()), stopping=False).write(self._near())
         messages = self.messages(self._local_shuffle, writers, self._folder())
         writer = (
             messages.writeStream.foreachBatch(self.guard.around(self._batch))
@@ -287,7 +288,7 @@ class SparkQuery:
         if self.active:
             with self._lock:
                 self._statuses.stopping = True
-                replace(Feedback.read(self._folder()), stopping=True).write(self._folder())
+                replace(Feedback.read(self._near()), stopping=True).write(self._near())
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -373,22 +374,22 @@ class SparkQuery:
         self,
         local_shuffle: LocalShuffle,
         writers: Mapping[str, TaskWriter] = MappingProxyType({}),
-        feedback: str | None = None,
+        checkpoint: str | None = None,
     ) -> DataFrame:
         """What reaches the sink, packed; tasks write the rows of answers that have `writers` on the way.
 
-        In the folder `feedback` the source finds how the batches went, if they are ours.
+        `checkpoint` is its folder, if the batches are ours.
         """
-        reading = self._reading(local_shuffle, feedback)
+        folder = None if checkpoint is None else absolute_path(checkpoint)
+        reading = self._reading(local_shuffle, folder)
         # Whoever takes the answer further runs it by himself, and could not have it begin again with another reader.
-        files = {} if feedback is None else self._files()
+        files = {} if folder is None else self._files()
         messages = from_sources(self.spark, reading, self._frames, files)
-        folder = None if feedback is None else os.path.abspath(feedback)
-        if folder is not None:
+        if folder is not None and not is_remote(folder):
             os.makedirs(os.path.join(folder, STATE), exist_ok=True)
         return through_stages(messages, reading, writers, folder, begins=self._stop is not None)
 
-    def _reading(self, local_shuffle: LocalShuffle, feedback: str | None) -> TaskReading:
+    def _reading(self, local_shuffle: LocalShuffle, checkpoint: str | None) -> TaskReading:
         own = [name for name in self.layout.sources if name not in self._frames]
         for name in own:
             definition = self.layout.sources[name]
@@ -416,7 +417,8 @@ class SparkQuery:
             time_known_from=time.time_ns() // 1000 if now else None,
             ending=tuple(self._frames) if self._closing else (),
             folder=os.getcwd(),
-            feedback=feedback,
+            checkpoint=checkpoint,
+            feedback=None if checkpoint is None else self._near(),
             begin=None if self._stop is None else self._stop.offset,
         )
 
@@ -482,7 +484,8 @@ class SparkQuery:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
             self._statuses.take(brought[STATUS], time.monotonic() - self._began, number)
-            self._statuses.feedback.write(self._folder())
+            for folder in {self._near(), self._folder()}:
+                self._statuses.feedback.write(folder)
             if self._checkpoint is not None:
                 self._statuses.keep(self._status_file)
 
@@ -566,6 +569,14 @@ class SparkQuery:
             self._scratch = Scratch("query")
         return self._scratch.path
 
+    def _near(self) -> str:
+        """The folder for what the source on this machine is to know: to look into a storage all the time costs."""
+        if not is_remote(self._folder()):
+            return self._folder()
+        if self._scratch is None:
+            self._scratch = Scratch("query")
+        return self._scratch.path
+
     @property
     def _status_file(self) -> str:
         return os.path.join(self._checkpoint or "", "status.json")
@@ -587,7 +598,7 @@ class SparkQuery:
     def _as_ours(self, error: Exception) -> TransomError:
         found = read_back(str(error))
         if found is None and self._checkpoint is not None:
-            found = damage(str(error), os.path.abspath(self._checkpoint))
+            found = damage(str(error), path_of(absolute_path(self._checkpoint)))
         if found is None:
             found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log says more")
         found.query = self._planned.statement.text

@@ -55,6 +55,9 @@ class SparkRun:
         self._names = list(names)
         self.listeners: list[Listener] = []
         self._folder = folder
+        if folder is not None:
+            for unit in units:
+                unit.guard.before = folder.check_owner
         self._stopped = False
         self._woken = False
         self._wake = threading.Event()

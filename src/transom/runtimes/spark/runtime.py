@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
-from transom.core.location import is_remote
+from transom.core.location import absolute_path
 from transom.kernels.operator import scanned
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
@@ -29,6 +29,7 @@ from transom.program.statistics import in_partitions
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import begun
 from transom.runtimes.spark.group import GroupContext, SparkGroup
+from transom.runtimes.spark.hadoop import check_reached
 from transom.runtimes.spark.parquet_frame import readable_files
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
@@ -87,11 +88,6 @@ class SparkRuntime:
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
             )
-        if run_options.checkpoint is not None and is_remote(run_options.checkpoint):
-            raise OptionError(
-                f"on Spark a checkpoint cannot be at '{run_options.checkpoint}'",
-                remedy="choose a folder on a disk that all machines share; sources and sinks may be on a storage",
-            )
         self._check(specs, run_options)
         folder = None if run_options.checkpoint is None else CheckpointFolder(run_options.checkpoint)
         try:
@@ -100,6 +96,7 @@ class SparkRuntime:
                 shared = {
                     specs[index].name for indexes in _together(specs, sharing) if len(indexes) > 1 for index in indexes
                 }
+                check_reached(self.spark, folder.folder)
                 folder.claim(Manifest.of("spark", specs, shared), begun(folder.folder))
             return SparkRun(self._units(specs, run_options), folder, [spec.name for spec in specs])
         except BaseException:
@@ -226,4 +223,4 @@ def _together(specs: Sequence[QuerySpec], sharing: Sharing) -> list[list[int]]:
 
 def _folder(run_options: RunOptions, name: str) -> str | None:
     """Where the checkpoint of one of the queries lies."""
-    return None if run_options.checkpoint is None else os.path.abspath(os.path.join(run_options.checkpoint, name))
+    return None if run_options.checkpoint is None else absolute_path(os.path.join(run_options.checkpoint, name))

@@ -1,8 +1,9 @@
 """Large values of Spark's state as files beside it: the state keeps what a file is called, and its checksum.
 
 A value of many megabytes that goes into Spark's state is copied and compressed on its way through a socket, the JVM,
-RocksDB and its log, for longer than the step took that it comes from. A file is written once. Files are named by their
-batch and by chance, so that a task that is run again writes others, and the state that is committed says which count.
+RocksDB and its log, for longer than the step took that it comes from. A file is written once, where the checkpoint is.
+Files are named by their batch and by chance, so that a task that is run again writes others, and the state that is
+committed says which count.
 One that counts no more is removed a batch later: until then the batch may have to be run again, from the state before.
 """
 
@@ -13,13 +14,16 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from transom.connectors.storage import read_file, storage_of
 from transom.core.errors import CheckpointError, SparkError
+from transom.core.location import is_remote
+from transom.program.checkpoint_folder import names_in, remove
 
 if TYPE_CHECKING:
     from transom.pipeline.frames import Buffer
@@ -66,19 +70,35 @@ class StateFiles:
         assert self.folder is not None
         name, size, checksum = f"{batch}-{secrets.token_hex(8)}", 0, 0
         try:
-            with suppress(FileExistsError):
-                os.mkdir(self.folder)  # in that of the query: of one that has ended it is gone, and stays so
-            with open(os.path.join(self.folder, name), "xb") as file:
+            with self._created(name) as file:
                 for buffer in buffers:
                     file.write(buffer)
                     size += len(buffer)
                     checksum = zlib.crc32(buffer, checksum)
         except OSError as error:
             raise SparkError(
-                f"state cannot be written to '{self.folder}': {error.strerror}",
+                f"state cannot be written to '{self.folder}': {error.strerror or error}",
                 remedy="see that the disk of the checkpoint has room and may be written by all workers",
             ) from None
         return name, size, checksum
+
+    @contextmanager
+    def _created(self, name: str) -> Iterator[Any]:
+        assert self.folder is not None
+        if is_remote(self.folder):
+            path = os.path.join(self.folder, name)
+            remote = storage_of(path).create(path)
+            try:
+                yield remote.sink
+            except BaseException:
+                remote.abort()
+                raise
+            remote.close()
+            return
+        with suppress(FileExistsError):
+            os.mkdir(self.folder)  # in that of the query: of one that has ended it is gone, and stays so
+        with open(os.path.join(self.folder, name), "xb") as file:
+            yield file
 
     def value(self, kept: bytes) -> bytes:
         """The value that the state keeps so."""
@@ -87,10 +107,9 @@ class StateFiles:
         name, size, checksum = json.loads(kept[1:])
         path = os.path.join(self.folder or "", os.path.basename(name))
         try:
-            with open(path, "rb") as file:
-                blob = file.read()
+            blob = read_file(path)
         except OSError as error:
-            raise _damaged(path, error.strerror) from None
+            raise _damaged(path, error.strerror or str(error)) from None
         if len(blob) != size or zlib.crc32(blob) != checksum:
             raise _damaged(path, "it is not what was written")
         return blob
@@ -98,13 +117,12 @@ class StateFiles:
     def remove(self, names: Iterable[str]) -> None:
         """Of a batch that is committed: what was of the state before it."""
         for name in names if self.folder is not None else ():
-            with suppress(OSError):  # whoever may not remove it leaves it
-                os.unlink(os.path.join(self.folder or "", os.path.basename(name)))
+            remove(os.path.join(self.folder or "", os.path.basename(name)))
 
     def tidy(self, named: Collection[str], batch: int) -> None:
         """Remove what tasks have left that were given up long before this batch: what the state does not name."""
-        with suppress(OSError):
-            left = [found for name in os.listdir(self.folder or "") if (found := _NAME.fullmatch(name))]
+        with suppress(CheckpointError):  # of a folder that cannot be listed
+            left = [found for name in names_in(self.folder or "") if (found := _NAME.fullmatch(name))]
             self.remove(each[0] for each in left if each[0] not in named and int(each[1]) < batch - KEPT_BATCHES)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -17,6 +16,7 @@ from transom.pipeline.layout import Layout
 from transom.pipeline.leap import Leap
 from transom.program.alignment import InputPace
 from transom.program.batch_size import BatchSize
+from transom.program.checkpoint_folder import put, read
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.spark.feedback import Feedback
@@ -82,20 +82,17 @@ class Statuses:
 
     def keep(self, path: str) -> None:
         """Write down what is known, for a run that resumes from here and finds nothing more to do."""
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(list(self._partitions.values()), file)
-        os.replace(path + ".new", path)
+        put(path, json.dumps(list(self._partitions.values())).encode(), durable=False)
 
     def recover(self, path: str) -> None:
         """What `keep` wrote. Nothing depends on it but what people are shown, so a file that is gone is no loss."""
+        data = read(path)
         try:
-            with open(path, encoding="utf-8") as file:
+            if data is not None:
                 self._partitions = {
-                    (reported["fragment"], reported["partition"]): reported for reported in json.load(file)
+                    (reported["fragment"], reported["partition"]): reported for reported in json.loads(data)
                 }
-            self.status()  # which looks at all of it
-        except FileNotFoundError:
-            pass
+                self.status()  # which looks at all of it
         except Exception as error:  # what it may say instead is anybody's guess
             self._partitions = {}
             raise CheckpointError(

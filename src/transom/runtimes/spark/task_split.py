@@ -58,8 +58,10 @@ class TaskReading:
     """Inputs that others read, and that have nothing more to come."""
     folder: str = ""
     """Where paths begin: that of the program, which need not be that of its workers."""
+    checkpoint: str | None = None
+    """The folder of the checkpoint, if it is ours."""
     feedback: str | None = None
-    """The folder in which the driver leaves what it knows of the batches that are done."""
+    """The folder on the driver's disk in which it leaves what it knows of the batches that are done."""
     begin: dict[str, Any] | None = None
     """Where another streaming query has read to; None: the inputs are read from their beginning."""
     first_rows: int = FIRST_ROWS
