@@ -114,7 +114,9 @@ def _trial(random: Random) -> Trial | None:
     requests = [sharing.request[index] for index in indexes]
     if not requests or not isinstance(requests[0], SharablePlan):
         return None
-    reads = {name for name in ("s", "t", "u", "r", "p", "names") if catalogue.relations[name] in requests[0].surroundings}
+    reads = {
+        name for name in ("s", "t", "u", "r", "p", "names") if catalogue.relations[name] in requests[0].surroundings
+    }
     rows = {name: some for name, some in inputs(random, bounds).items() if name in reads}
     found = []
     for index, request in zip(indexes, requests, strict=True):

@@ -26,7 +26,6 @@ from transom.plan.algebra import (
     TableScan,
     TopN,
     Window,
-    a_relation,
 )
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import OPTIONS, partitions_of
@@ -133,7 +132,7 @@ def _all_of(query: Node, part: Node) -> bool:
 
     def through(node: Node) -> bool:
         if id(node) not in known:
-            known[id(node)] = node is part or (bool(node.inputs) and all([through(child) for child in node.inputs]))
+            known[id(node)] = node is part or (bool(node.inputs) and all(through(child) for child in node.inputs))
         return known[id(node)]
 
     return through(query)

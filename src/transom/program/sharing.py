@@ -91,7 +91,9 @@ def _parts(planned: Sequence[Planned], with_join: Sequence[set[int]]) -> dict[in
     return shared
 
 
-def _better_as_joins(planned: Sequence[Planned], group: Mapping[int, SharablePlan], with_join: Sequence[set[int]]) -> bool:
+def _better_as_joins(
+    planned: Sequence[Planned], group: Mapping[int, SharablePlan], with_join: Sequence[set[int]]
+) -> bool:
     only_joins = any(part.only_joins for part in group.values())
     if only_joins and any(_without_the_join(planned[index]) is not None for index in group):
         return True  # made for all, pairs would cost those that need none
