@@ -32,7 +32,7 @@ from transom.planner import join, joinagg, multiway_cost, slide_join
 from transom.planner.explain import explain_text
 from transom.planner.plan import plan
 from transom.planner.sharing import consumer, shared_join, shared_subplan
-from transom.planner.sharing_plan import SharablePlan, sharable_plans
+from transom.planner.sharing_plan import sharable_plans
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.state import codec
 
@@ -114,9 +114,9 @@ def operators() -> list[tuple[Operator, Catalogue]]:
         root = consumer(wanted, catalogue, shared_join([wanted], catalogue))
         found += [(operator, catalogue) for operator in root.walk()]
     statement, catalogue = parsed(SHARED_PLAN)
-    wanted, *_ = sharable_plans(statement.query, catalogue)
-    assert isinstance(wanted, SharablePlan)
-    root = consumer(wanted, catalogue, shared_subplan([wanted], catalogue))
+    parts = sharable_plans(statement.query, catalogue)
+    assert not isinstance(parts, str)
+    root = consumer(parts[0], catalogue, shared_subplan(parts[:1], catalogue))
     found += [(operator, catalogue) for operator in root.walk()]
     return found
 

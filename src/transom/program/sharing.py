@@ -56,9 +56,10 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
     for index, one in found.items():
         if isinstance(one, Sharable):
             with_join.setdefault(one.join, []).append(index)
-    request: dict[int, Request] = dict(_parts(planned, [set(group) for group in with_join.values()]))
+    parts = _parts(planned, [set(group) for group in with_join.values()])
+    request: dict[int, Request] = dict(parts)
     by_part: dict[object, list[int]] = {}
-    for index, part in request.items():
+    for index, part in parts.items():
         by_part.setdefault(part.common, []).append(index)
     groups = list(by_part.values())
     for indexes in with_join.values():
