@@ -143,8 +143,8 @@ OUTER_JOINS: Final = (
     Bug(
         "case_of_exists_tested_by_its_first_arm",
         "plan/rewrites/join_sub_queries.py",
-        "if taken == [True] + [False] * (len(taken) - 1) and not otherwise:",
-        "if taken[0] or not otherwise:",
+        'return tuple(Call("not", (each,), BOOLEAN) for each in case.conditions)',
+        'return tuple(Call("not", (each,), BOOLEAN) for each in case.conditions[:1])',
         "rows are kept for which NOT (a, b) IN (query) is unknown",
     ),
 )
