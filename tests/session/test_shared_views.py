@@ -26,6 +26,7 @@ QUERIES = (
     "SELECT a.room, b.room AS other FROM busy AS a JOIN busy AS b ON a.n = b.n AND a.room < b.room",
     "ISTREAM(SELECT room, highest FROM busy ORDER BY highest DESC LIMIT 1)",
 )
+BOTH = "SELECT room, n FROM busy UNION ALL SELECT CAST(floor AS VARCHAR), SUM(n) FROM busy GROUP BY floor"
 ALONE = "SELECT room, COUNT(*) AS n FROM r [RANGE 8 SECONDS] GROUP BY room"
 TEXT = VIEW + ";".join((*QUERIES, ALONE))
 
@@ -44,6 +45,13 @@ def session_of(sharing: str = "auto", spark: SparkSession | None = None, **optio
 
 def in_order(answer: list[dict[str, Any]]) -> list[str]:
     return sorted(map(str, answer))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1000])
+def test_rows_of_a_view_end_beside_those_that_a_query_makes_of_it(batch_rows: int) -> None:
+    text = f"{VIEW} {BOTH}; {QUERIES[0]}"
+    together, apart = (session_of(sharing, batch_rows=batch_rows).execute(text)[1] for sharing in ("auto", "off"))
+    assert len(apart) and in_order(together.to_pylist()) == in_order(apart.to_pylist())
 
 
 @pytest.mark.parametrize("batch_rows", [1, 1000])
