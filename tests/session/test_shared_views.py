@@ -26,7 +26,7 @@ QUERIES = (
     "SELECT a.room, b.room AS other FROM busy AS a JOIN busy AS b ON a.n = b.n AND a.room < b.room",
     "ISTREAM(SELECT room, highest FROM busy ORDER BY highest DESC LIMIT 1)",
 )
-BOTH = "SELECT room, n FROM busy UNION ALL SELECT CAST(floor AS VARCHAR), SUM(n) FROM busy GROUP BY floor"
+BOTH = "SELECT room, n FROM busy UNION ALL SELECT room, n FROM (ISTREAM(SELECT room, n FROM busy)) [ROWS 3]"
 ALONE = "SELECT room, COUNT(*) AS n FROM r [RANGE 8 SECONDS] GROUP BY room"
 TEXT = VIEW + ";".join((*QUERIES, ALONE))
 
