@@ -99,7 +99,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["multiway", "auto", "the tactic of joins of many inputs"],
         ["joinagg", "auto", "the tactic of aggregates over joins"],
         ["lifetimes", "auto", "how rows say when they end: direct, or by negative tuples"],
-        ["sharing", "auto", "whether queries of a run that have the same join share it"],
+        ["sharing", "auto", "whether queries of a run that have the same join or view share it"],
         ["schedule", "off", "which work of a shared join without an equality is done first; off: all of it at once"],
         [
             "overload",

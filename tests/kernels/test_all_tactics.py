@@ -31,7 +31,8 @@ from transom.plan.options import OPTIONS
 from transom.planner import join, joinagg, multiway_cost, slide_join
 from transom.planner.explain import explain_text
 from transom.planner.plan import plan
-from transom.planner.sharing import consumer, shared_join
+from transom.planner.sharing import consumer, shared_join, shared_subplan
+from transom.planner.sharing_plan import sharable_plans
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.state import codec
 
@@ -89,6 +90,7 @@ SHARED = [
     f"SELECT a.k {PAIRS.replace('NOW', 'ROWS 3')}",
     *(f"SET join = '{name}'; SELECT a.k {PAIRS}" for name in ("lazy_hash", "nested_loop")),
 ]
+SHARED_PLAN = "SELECT k FROM (SELECT k, SUM(f) AS f FROM s [RANGE 5 SECONDS] GROUP BY k) AS v WHERE f > 1"
 
 
 def parsed(text: str) -> tuple[QueryStatement, Catalogue]:
@@ -111,6 +113,11 @@ def operators() -> list[tuple[Operator, Catalogue]]:
         assert isinstance(wanted, Sharable)
         root = consumer(wanted, catalogue, shared_join([wanted], catalogue))
         found += [(operator, catalogue) for operator in root.walk()]
+    statement, catalogue = parsed(SHARED_PLAN)
+    parts = sharable_plans(statement.query, catalogue)
+    assert not isinstance(parts, str)
+    root = consumer(parts[0], catalogue, shared_subplan(parts[:1], catalogue))
+    found += [(operator, catalogue) for operator in root.walk()]
     return found
 
 

@@ -133,4 +133,18 @@ OUTER_JOINS: Final = (
         "encode_keys(columns, rows)",
         "under negative tuples -0.0 without a partner is shown as 0.0",
     ),
+    Bug(
+        "compared_with_all_rows_that_might",
+        "cql/compared_rows.py",
+        "return _answer(rows, false, unknown, False)",
+        "return _answer(rows, false, false, False)",
+        "a > ALL (query) is true though a NULL is in the query",
+    ),
+    Bug(
+        "case_of_exists_tested_by_its_first_arm",
+        "plan/rewrites/join_sub_queries.py",
+        'return tuple(Call("not", (each,), BOOLEAN) for each in case.conditions)',
+        'return tuple(Call("not", (each,), BOOLEAN) for each in case.conditions[:1])',
+        "rows are kept for which NOT (a, b) IN (query) is unknown",
+    ),
 )

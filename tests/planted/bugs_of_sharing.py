@@ -168,4 +168,32 @@ SHARING: Final = (
         "known = None if header.snapshot or header.parts else start()",
         "a worker that dies after a query came or went takes the windows of all with it",
     ),
+    Bug(
+        "part_read_under_ids_of_others",
+        "pipeline/consumer_runner.py",
+        "if self.consumer.reads_as_it_is:",
+        "if False:",
+        "rows of a shared view that are open end with rows of the query that reads it",
+    ),
+    Bug(
+        "part_with_other_options_shared",
+        "planner/sharing_plan.py",
+        "return self.part, self.surroundings",
+        "return self.part, ()",
+        "a query shares a view with one of another tick",
+    ),
+    Bug(
+        "part_shared_by_who_reads_more",
+        "planner/sharing_plan.py",
+        "and all(through(child) for child in node.inputs)",
+        "and any(through(child) for child in node.inputs)",
+        "a query that joins a view with something else never sees that",
+    ),
+    Bug(
+        "part_seen_at_the_end_alone",
+        "pipeline/group.py",
+        'Pipeline(subplan, self._catalogue, "changes")',
+        'Pipeline(subplan, self._catalogue, "lifetimes")',
+        "of a shared outer join rows without a partner are told when they are over",
+    ),
 )

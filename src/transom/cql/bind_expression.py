@@ -13,6 +13,7 @@ from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, is_nested
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
+from transom.cql.compared_rows import every_row, some_row
 from transom.cql.context import Context
 from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
@@ -221,6 +222,8 @@ class ExpressionBinder:
         left, right = node.this, node.args["expression"]
         if isinstance(node, _COMPARISONS) and isinstance(left, _COMPARISONS):
             raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
+        if isinstance(right, syntax.Quantified) and isinstance(node, _COMPARISONS):
+            return self._compared(node, function, right)
         return self._resolve(node, function, self.bind(left), self.bind(right))
 
     def _connected(self, node: exp.Expr) -> Expression:
@@ -306,8 +309,14 @@ class ExpressionBinder:
         return Exists(self.context.bind_relation(node.this, self.scope, "EXISTS"))
 
     def _in(self, node: exp.In) -> Expression:
-        value = self.bind(node.this)
         query = node.args.get("query")
+        if isinstance(node.this, exp.Tuple) and query is not None:
+            self._need_sub_queries(node)
+            values = [self.bind(each) for each in node.this.expressions]
+            rows = self.context.bind_relation(query, self.scope, "IN")
+            with self.context.at(node):
+                return some_row(values, rows, lambda one, other: self._resolve(node, "=", one, other))
+        value = self.bind(node.this)
         if query is None:
             return self._resolve(node, "in", value, *(self.bind(item) for item in node.expressions))
         self._need_sub_queries(node)
@@ -323,6 +332,16 @@ class ExpressionBinder:
             relation = Project(relation, (casted,), (column.name,))
         return InQuery(value, relation)
 
+    def _compared(self, node: exp.Expr, function: str, rows: syntax.Quantified) -> Expression:
+        """A comparison with ANY or ALL rows of a query."""
+        self._need_sub_queries(node)
+        query = self.context.bind_relation(rows.args["query"], self.scope, rows.name)
+        value = self.bind(node.this)
+        with self.context.at(node):
+            if rows.name == "ALL":
+                return every_row(value, query, lambda one, other: self._resolve(node, function, one, other))
+            return some_row((value,), query, lambda one, other: self._resolve(node, function, one, other))
+
     def _scalar_query(self, node: exp.Expr) -> Expression:
         self._need_sub_queries(node)
         relation = self.context.bind_relation(node.this, self.scope, "a query as a value")
@@ -332,6 +351,9 @@ class ExpressionBinder:
             remedy = "select an aggregate without GROUP BY, such as MAX(..), write LIMIT 1, or compare the primary key"
             raise self._error("a query as a value may have more than one row", node, remedy)
         return ScalarQuery(relation)
+
+    def _quantified(self, node: syntax.Quantified) -> Expression:
+        raise self._error(f"{node.name} stands behind a comparison", node, f"write a > {node.name} (SELECT ..)")
 
     def _tuple(self, node: exp.Expr) -> Expression:
         raise self._error("several values in parentheses are not supported", node, "compare them one by one with AND")
@@ -588,6 +610,7 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.In: ExpressionBinder._in,
     exp.Subquery: ExpressionBinder._scalar_query,
     exp.Tuple: ExpressionBinder._tuple,
+    syntax.Quantified: ExpressionBinder._quantified,
     exp.Anonymous: ExpressionBinder._call,
     syntax.Ranked: ExpressionBinder._ranked,
     syntax.OverCall: ExpressionBinder._over,

@@ -225,6 +225,12 @@ def _reject_window(reader: Reader) -> None:
 def read_call(reader: Reader) -> exp.Expr | None:
     """name( arguments ), and the calls with a grammar of their own."""
     start = reader.word()
+    if start.capitals in ("ANY", "SOME", "ALL") and start.kind != "quoted" and reader.word(1).text == "(":
+        reader.skip()
+        if at_query(reader):
+            query = reader.wrapped(lambda: read_query(reader))
+            return reader.spanned(syntax.Quantified(this=start.capitals, query=query), start)
+        reader.skip(-1)
     named = start.is_name or start.capitals in ("LEFT", "RIGHT", "EXISTS")
     if not named or reader.word(1).text != "(" or reader.word(1).kind != "symbol":
         return None

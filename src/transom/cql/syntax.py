@@ -58,6 +58,12 @@ class Subscript(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "index": True}
 
 
+class Quantified(exp.Expression):
+    """ANY (query), ALL (query): what stands behind a comparison."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "query": True}
+
+
 class UnnestItem(exp.Expression):
     """UNNEST(array) in FROM."""
 

@@ -33,6 +33,7 @@ from transom.kernels.shared_join.tactic import (
     SharedNestedLoopTactic,
     SharedRingHashTactic,
 )
+from transom.kernels.shared_plan.tactic import SharedPlanTactic
 from transom.kernels.slide_join.tactic import (
     FullSlideTactic,
     HybridSlideTactic,
@@ -115,6 +116,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     SharedNestedLoopTactic,
     NarrowTactic,
     NarrowRowsTactic,
+    SharedPlanTactic,
     IncrementalSlideTactic,
     FullSlideTactic,
     HybridSlideTactic,

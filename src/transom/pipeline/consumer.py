@@ -1,6 +1,7 @@
 """A query on a shared join, from its `Narrow` on: planned alone and once, whoever else is on the join.
 
-What it reads are outputs of the shared sub-plan, by name: the pairs, and the sides whose rows it counts. Its own plan
+What it reads are outputs of the shared sub-plan, by name: the pairs, and the sides whose rows it counts; of any other
+plan that queries share, its rows, which are called pairs as well. Its own plan
 has a stand-in for them, the join as this query alone would have it; which columns of the real one it reads is known as
 soon as that one is (`columns_in`).
 
@@ -24,11 +25,19 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.options import time_settings
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Fragment, fragments
-from transom.planner.sharing import consumer, shared_join
-from transom.planner.sharing_shape import Sharable
+from transom.planner.sharing import Request, consumer, shared_subplan
+from transom.planner.sharing_plan import SharablePlan
 
 PAIRS: Final = "pairs"
 SIDES: Final = ("left", "right")
+
+
+def outputs_of(subplan: Operator) -> dict[str, Operator]:
+    """The operators of a shared sub-plan whose rows queries read, by name."""
+    found = {PAIRS: subplan}
+    if isinstance(subplan.node, SharedJoin):
+        found |= zip(SIDES, subplan.inputs, strict=True)
+    return found
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class ConsumerSpec:
     """A query on a shared join: its name, its request to the join, and the form of its answer."""
 
     name: str
-    request: Sharable
+    request: Request
     emit: str
 
 
@@ -48,10 +57,15 @@ class Consumer:
     catalogue: Catalogue
     begin: int | None = None
 
+    @property
+    def reads_as_it_is(self) -> bool:
+        """Whether it reads the rows of the shared sub-plan under their open row ids, and not what it narrows."""
+        return isinstance(self.spec.request, SharablePlan)
+
     @cached_property
     def subplan(self) -> Operator:
         """Stands for the join."""
-        return shared_join([self.spec.request], self.catalogue)
+        return shared_subplan([self.spec.request], self.catalogue)
 
     @cached_property
     def root(self) -> Operator:
@@ -107,12 +121,14 @@ class Consumer:
 
     def input_of(self, operator: Operator) -> str | None:
         """The output of the shared sub-plan that an operator of the plan stands for; None: it is one of its own."""
-        outputs = zip((PAIRS, *SIDES), (self.subplan, *self.subplan.inputs), strict=True)
+        outputs = outputs_of(self.subplan).items()
         return next((name for name, output in outputs if output is operator), None)
 
     def columns_in(self, subplan: Operator) -> dict[str, tuple[int, ...]]:
         """Which columns it reads of every output of a shared sub-plan, in the order in which it expects them."""
         mine, node = self.subplan.node, subplan.node
+        if self.reads_as_it_is:
+            return {PAIRS: tuple(range(len(subplan.schema)))}
         assert isinstance(mine, SharedJoin) and isinstance(node, SharedJoin)
         found = {PAIRS: (*(node.indexes.index(index) for index in mine.indexes), len(node.indexes))}
         for name, own, known in zip(SIDES, mine.side_columns, node.side_columns, strict=True):

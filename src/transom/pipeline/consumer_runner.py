@@ -15,6 +15,7 @@ from transom.core.delta import Delta
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
 from transom.pipeline.consumer import PAIRS, Consumer
+from transom.pipeline.exchange import FeedState, owned_here
 from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.stage import Advanced, Stage
@@ -26,7 +27,8 @@ from transom.plan.options import time_settings
 class ConsumerState:
     """What a consumer remembers. `begin` is that of the consumer.
 
-    `before` counts the rows of each input that were used, late and rejected before the consumer came.
+    `before` counts the rows of each input that were used, late and rejected before the consumer came. `feed` knows
+    rows that it reads as they are, and that are still open.
     """
 
     begin: int | None
@@ -34,6 +36,7 @@ class ConsumerState:
     emit: Any
     rows_out: int = 0
     before: dict[str, list[int]] = field(default_factory=dict)
+    feed: FeedState = field(default_factory=FeedState)
 
 
 class ConsumerRunner:
@@ -60,6 +63,11 @@ class ConsumerRunner:
         output = self.stage.output
         return ConsumerState(self.consumer.begin, self.part.start(), None if output is None else output.start())
 
+    def check(self, state: ConsumerState) -> None:
+        """As `Part.check`, of all that it remembers."""
+        state.feed.check()
+        self.part.check(state.part, [state.feed])
+
     def read_from(self, subplan: Operator) -> None:
         """The join has the columns of this operator from now on."""
         self.read = self.consumer.columns_in(subplan)[PAIRS]
@@ -69,6 +77,8 @@ class ConsumerRunner:
         state = self.state
         origin = step.origin if state.begin is None else state.begin
         own = Step(step.before, step.frontier, origin, state.part.open_ids, last_row=step.last_row)
+        if self.consumer.reads_as_it_is:
+            pairs = owned_here(state.feed, pairs, own)
         brought: dict[str, Brought] = {name: pairs if name == PAIRS else given[name] for name in self.inputs}
         return self.stage.advance(state, brought, own, last_used)
 

@@ -10,7 +10,7 @@ that of its consumer, and an end is known to everybody in the step that passes i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from transom.pipeline.output import OutputWriter
 from transom.pipeline.part import Counters, Part
 from transom.pipeline.partitions import Partitions
 from transom.pipeline.spilling import store_of
-from transom.pipeline.stage import Stage
+from transom.pipeline.stage import Advanced, Stage
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
@@ -240,15 +240,20 @@ class Pipeline:
         return merged(found, self.emit_name, self.output_schema) if found else None
 
     def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, RejectedRows]]:
+        given, rejected_rows = self.step_stage(self._stages[0], step)
+        assert given.rows is not None
+        return (given.rows,), rejected_rows
+
+    def step_stage(self, stage: Stage, step: Step) -> tuple[Advanced, dict[str, RejectedRows]]:
+        """What the operators of the plan give in a step, all in one place, and the changes that tables rejected."""
         state, frontier = self.state, step.frontier
         brought = _Brought(self._bring, frontier)
         awaited = [*self.gates.waited_for, *(name for name, rows in state.static.items() if rows)]
         brought.update({name: self._bring(name, frontier) for name in awaited})
         last_used = self.gates.last_used if frontier == FOREVER else BEGINNING  # nobody asks before the end
-        given = self._stages[0].advance(state.stages[0], brought, step, last_used)
-        assert given.rows is not None
+        given = stage.advance(state.stages[0], brought, step, last_used)
         unmatched = {name: given.unmatched.get(name, no_int64s()) for name in self._changing}
-        return (given.rows,), _rejected_rows(
+        return given, _rejected_rows(
             (name, self.gates.settle_changes(name, brought[name], unmatched[name])) for name in unmatched
         )
 
@@ -358,7 +363,12 @@ class Pipeline:
             part.check(memory.part, memory.feeds.values())
         need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
         self.gates.check(saved.gates)
-        for name, batches in saved.static.items():
+        self.check_tables(saved.static)
+
+    def check_tables(self, saved: Mapping[str, Sequence[pa.RecordBatch]]) -> None:
+        """Raise Unsound where rows of static tables cannot be those of this query."""
+        need(saved.keys() == self.statics.keys())
+        for name, batches in saved.items():
             need(all(batch.schema.equals(self.statics[name].columns.held()) for batch in batches))
 
     @property

@@ -11,7 +11,7 @@ to get, who gathers them. What moves between processes is packed (`feed.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -187,6 +187,16 @@ def relation_of(
         order = np.argsort(ta, kind="stable")
         values, ta, te, open_id = values.take(pa.array(order)), ta[order], te[order], open_id[order]
     return Delta(values, ta, te, open_id, step.frontier, closed)
+
+
+def owned_here(state: FeedState, rows: Delta, step: Step) -> Delta:
+    """What somebody else gave in this place, under open row ids of our own."""
+    none = no_int64s()
+    closed = Ends()
+    for ended in ends_of(0, rows):
+        closed += _closed(state, "0", ended.open_id, ended.te, step)
+    open_id = _opened(state, "0", rows.open_id, step) if len(rows) else none
+    return replace(rows, open_id=open_id, ends=closed)
 
 
 def static_rows(channel: Channel, values: pa.RecordBatch, step: Step, negative: bool) -> Brought:

@@ -27,7 +27,7 @@ from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
 from transom.pipeline.admission import BEFORE_ORIGIN, FIT, REASONS, Classified, Codes, InputGate, RejectedRows
-from transom.pipeline.consumer import PAIRS, SIDES
+from transom.pipeline.consumer import PAIRS, outputs_of
 from transom.pipeline.consumer_runner import ConsumerRunner, picked
 from transom.pipeline.dead_letters import count_reasons, dead_letter_rows
 from transom.pipeline.exchange import FeedState, fed, static_rows
@@ -138,7 +138,7 @@ class FragmentPartition:
                 found.routes[channel.called].check_partitions(self.layout.partitions_of(channel.fragment))
             need(found.consumers.keys() == self.beside.keys())
             for key, runner in self.beside.items():
-                runner.part.check(found.consumers[key].part)
+                runner.check(found.consumers[key])
             for partition, memory in self._partitions(found):
                 partition.stage.part.check(memory.part, memory.feeds.values())
             return found
@@ -521,8 +521,7 @@ class FragmentPartition:
         """What is made here of what queries share, by name."""
         found: dict[str, Delta] = {}
         if self.layout.consumers and self.consumer is None:
-            outputs = zip((PAIRS, *SIDES), (self.layout.root, *self.layout.root.inputs), strict=True)
-            for name, operator in outputs:
+            for name, operator in outputs_of(self.layout.root).items():
                 if id(operator) in self.part.number:
                     delta = given.deltas[self.part.number[id(operator)]]
                     assert isinstance(delta, Delta)

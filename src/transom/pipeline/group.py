@@ -1,5 +1,7 @@
 """Queries that share a join, running as one: rows come in once, the join is made once, each query narrows it.
 
+So do queries that share any other part, which each reads as it is; there nobody comes, and who goes leaves it as it is.
+
 Queries come and go between two steps. The join keeps the widest windows and the columns that those which are there ask
 for; its memory is migrated. A query that comes begins at the progress that has been reached: it sees rows from
 there on, and its answer is that of the query alone with its origin set to there.
@@ -18,9 +20,10 @@ from transom.core.errors import CheckpointError
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
-from transom.kernels.shared_join.node import CountedWindow
+from transom.kernels.shared_join.node import CountedWindow, SharedJoin
 from transom.pipeline import registry
-from transom.pipeline.consumer import PAIRS, SIDES, Consumer, ConsumerSpec
+from transom.pipeline.admission import Ledger, RejectedRows
+from transom.pipeline.consumer import PAIRS, Consumer, ConsumerSpec, outputs_of
 from transom.pipeline.consumer_runner import ConsumerRunner, ConsumerState, picked
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import NOTHING_REJECTED, Emit, OperatorState
@@ -31,7 +34,7 @@ from transom.pipeline.scheduled_state import SCHEDULED_CLASSES
 from transom.pipeline.stage import Stage
 from transom.plan.catalogue import Catalogue
 from transom.planner.fingerprint import of_another_plan
-from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
+from transom.planner.sharing import NOT_COUNTED, Sides, shared_subplan
 from transom.state import codec
 
 
@@ -45,6 +48,8 @@ class GroupState:
     names: list[str]
     fingerprints: list[str]
     runners: list[ConsumerState]
+    static: dict[str, list[pa.RecordBatch]]
+    static_ledgers: dict[str, Ledger]
 
 
 GROUP_CLASSES: Final[tuple[type, ...]] = (
@@ -64,11 +69,10 @@ def to_nobody(index: int, rows: pa.RecordBatch) -> None:
 class GroupPipeline:
     """Queries on one join. The `subplan` takes the rows in and makes the join; it is not advanced by itself."""
 
-    rejected_rows = NOTHING_REJECTED
-    """Streams reject rows when they come."""
-
     def __init__(self, specs: Sequence[ConsumerSpec], catalogue: Catalogue) -> None:
         self._catalogue = catalogue
+        self.rejected_rows: Mapping[str, RejectedRows] = NOTHING_REJECTED
+        """The changes of tables that the last step rejected; streams reject rows when they come."""
         self.runners = [ConsumerRunner(Consumer(spec, catalogue)) for spec in specs]
         self._counted = NOT_COUNTED
         self._halfway = False
@@ -94,13 +98,14 @@ class GroupPipeline:
         subplan = self.subplan
         found = subplan.gates.next_step()
         if found is None:
+            self.rejected_rows = subplan.gates.reject_unbegun()
             return False
         before, frontier, origin = found
         step = Step(before, frontier, origin, subplan.state.part.open_ids, last_row=subplan.gates.last_row)
-        brought = {name: subplan.gates.release(name, frontier) for name in subplan.inputs}
         given: dict[str, Delta] = {}
-        deltas = Stage(subplan.part).advance(subplan.state.whole, brought, step, subplan.gates.last_used).deltas
-        for channel, operator in zip((PAIRS, *SIDES), (subplan.root, *subplan.root.inputs), strict=True):
+        advanced, self.rejected_rows = subplan.step_stage(Stage(subplan.part), step)
+        deltas = advanced.deltas
+        for channel, operator in outputs_of(subplan.root).items():
             delta = deltas[subplan.part.number[id(operator)]]
             assert isinstance(delta, Delta)
             given[channel] = delta
@@ -134,12 +139,13 @@ class GroupPipeline:
     def remove(self, name: str) -> None:
         """One goes; the last one must stay."""
         self.runners = [runner for runner in self.runners if runner.spec.name != name]
-        self._arrange_anew()
+        if isinstance(self.subplan.root.node, SharedJoin):  # the join may keep less then
+            self._arrange_anew()
 
     def _arrange(self) -> None:
         """A shared sub-plan for the consumers that are there."""
-        subplan = shared_join([runner.spec.request for runner in self.runners], self._catalogue, self._counted)
-        self.subplan = Pipeline(subplan, self._catalogue, "lifetimes")
+        subplan = shared_subplan([runner.spec.request for runner in self.runners], self._catalogue, self._counted)
+        self.subplan = Pipeline(subplan, self._catalogue, "changes")  # of which nobody sees less than there is
         self._counted = _counted(subplan)
         for runner in self.runners:
             runner.read_from(subplan)
@@ -190,6 +196,8 @@ class GroupPipeline:
                 [runner.spec.name for runner in self.runners],
                 [runner.consumer.fingerprint for runner in self.runners],
                 [runner.state for runner in self.runners],
+                self.subplan.state.static,
+                self.subplan.state.static_ledgers,
             )
         )
 
@@ -205,7 +213,12 @@ class GroupPipeline:
         known = dict(zip(saved.names, saved.runners, strict=True)) if isinstance(saved, GroupState) else {}
         if not known:
             raise of_another_plan()
-        if type(saved.part.operators[-1][0]) is not type(self.subplan.state.part.operators[-1][0]):
+        reads_as_it_is = self.runners[0].consumer.reads_as_it_is
+        if reads_as_it_is != (not saved.kept) or (
+            reads_as_it_is and known.keys() != {runner.spec.name for runner in self.runners}
+        ):
+            raise of_another_plan()
+        if not reads_as_it_is and _kind_of_join(saved.part) is not _kind_of_join(self.subplan.state.part):
             raise of_another_plan()  # its work was put in order, or was not, or the join was another
         marks = dict(zip(saved.names, saved.fingerprints, strict=True))
         self.close()
@@ -225,8 +238,12 @@ class GroupPipeline:
         self._arrange()
         saved.part.open_ids.check_owned(list(owned(saved.part.operators)))
         self.subplan.gates.check(saved.gates)
+        self.subplan.check_tables(saved.static)
+        self.subplan.state.static, self.subplan.state.static_ledgers = saved.static, saved.static_ledgers
+        if reads_as_it_is:
+            self.subplan.part.check(saved.part)
         for runner in self.runners:
-            runner.part.check(runner.state.part)
+            runner.check(runner.state)
         self._adopt(saved.gates, saved.part, saved.kept)
         self._halfway = False
 
@@ -284,6 +301,13 @@ def _become(gates: InputGatesState) -> dict[str, list[int]]:
     return {name: [ledger.used, ledger.late, ledger.rejected] for name, ledger in ledgers.items()}
 
 
+def _kind_of_join(part: PartState) -> type:
+    """The class of what the join remembers."""
+    return type(part.operators[-1][0])
+
+
 def _counted(subplan: Operator) -> Sides:
+    if not isinstance(subplan.node, SharedJoin):
+        return NOT_COUNTED
     left, right = (isinstance(child.node, CountedWindow) for child in subplan.inputs)
     return left, right

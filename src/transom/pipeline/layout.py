@@ -21,7 +21,7 @@ import pyarrow as pa
 from transom.kernels.operator import Operator, scanned
 from transom.kernels.slide_join.node import SlideJoin
 from transom.pipeline.answer import held_output, meeting_columns, output_form, output_key, output_schema
-from transom.pipeline.consumer import PAIRS, SIDES, Consumer
+from transom.pipeline.consumer import PAIRS, Consumer, outputs_of
 from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.options import time_settings
@@ -133,10 +133,9 @@ class Layout:
 
     def _made_in(self, found: list[Fragment]) -> dict[str, int]:
         """By the name of an output of the shared plan, the number of the fragment that makes it."""
-        outputs = zip((PAIRS, *SIDES), (self.root, *self.root.inputs), strict=True)
         return {
             name: next(part.number for part in found if any(operator is each for each in part.operators))
-            for name, operator in outputs
+            for name, operator in outputs_of(self.root).items()
         }
 
     @cached_property

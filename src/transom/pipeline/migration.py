@@ -38,8 +38,9 @@ class KeptNote:
 
 
 def kept_by(subplan: Operator) -> list[KeptNote]:
-    """What a join keeps of each side."""
-    assert isinstance(subplan.node, SharedJoin)
+    """What a join keeps of each side; nothing to note of a plan that is none, and stays as it is."""
+    if not isinstance(subplan.node, SharedJoin):
+        return []
     found = []
     for indexes, window in zip(subplan.node.side_columns, subplan.inputs, strict=True):
         node = window.node
@@ -53,6 +54,8 @@ def migrated(was: PartState, kept: Sequence[KeptNote], subplan: Operator, part: 
     Joins that queries share have the same operators in one order, whoever is there. Of these the join itself remembers
     rows, and a window that counts them; one by time remembers nothing.
     """
+    if not isinstance(subplan.node, SharedJoin):
+        return was
     new = part.start().operators
     for i, operator in enumerate(part.operators):
         if operator is subplan:

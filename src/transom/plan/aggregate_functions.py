@@ -7,6 +7,8 @@ aggregates leave NULL out; so whatever computes a call need not know of it.
 from __future__ import annotations
 
 import difflib
+import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +21,7 @@ import pyarrow as pa
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, arrow_type
 from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
-from transom.plan.expression import Call, Case, Expression, Literal
+from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.scalar_operators import truth
 from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
 
@@ -43,6 +45,7 @@ class WrittenAggregate:
 
 
 _FINEST: Final = 10**9
+_EXACT: Final[dict[str, Callable[..., Fraction]]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 Rule = Callable[["AggregateFunction", WrittenAggregate, Refer], Expression]
 
@@ -212,12 +215,25 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
 
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
-    if isinstance(value, Literal) and isinstance(value.value, int | float | Decimal):
-        found = Fraction(str(value.value))
-        if 0 <= found <= 1 and found.denominator <= _FINEST:
-            return found
+    found = _constant(value)
+    if found is not None and 0 <= found <= 1 and found.denominator <= _FINEST:
+        return found
     remedy = f"write {function.usage} with a constant such as 0.95, of 9 digits at most"
     raise QueryError("a quantile is at a constant from 0 to 1", remedy=remedy)
+
+
+def _constant(value: Expression) -> Fraction | None:
+    """The number that sums, differences and products of numbers come to."""
+    if isinstance(value, Literal):
+        is_known = isinstance(value.value, int | float | Decimal) and math.isfinite(value.value)
+        return Fraction(str(value.value)) if is_known else None
+    if isinstance(value, Cast) and is_number(value.type) and not pa.types.is_integer(value.type):
+        return _constant(value.operand)
+    if isinstance(value, Call) and value.function in _EXACT:
+        parts = [_constant(each) for each in value.arguments]
+        if None not in parts:
+            return _EXACT[value.function](*(each for each in parts if each is not None))
+    return None
 
 
 def _count_distinct(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:

@@ -112,7 +112,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "auto",
             _one_of("auto", "on", "off"),
             "'auto', 'on' or 'off'",
-            "whether queries of a run that have the same join share it",
+            "whether queries of a run that have the same join or view share it",
         ),
         Option(
             "schedule",

@@ -74,8 +74,7 @@ def plan_and_decisions(
 ) -> tuple[Operator, tuple[MultiwayDecision, ...]]:
     """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
     planner = Planner(catalogue, statistics, decided)
-    rewritten, planner.bounded = bound_joins(rewrite(query), catalogue, planner.option("tick"))
-    planner.in_order = _read_in_order(rewritten)
+    rewritten = planner.rewritten(query)
     root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
     slide_join.check_memory(root, rewritten, planner.option("memory"))
@@ -106,6 +105,12 @@ class Planner:
 
     def option(self, name: str) -> Any:
         return self.catalogue.options.get(name, OPTIONS[name].default)
+
+    def rewritten(self, query: Node) -> Node:
+        """The query as it is planned, which the planner looks at as a whole first."""
+        found, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"))
+        self.in_order = _read_in_order(found)
+        return found
 
     def plan_slides(self, query: Node) -> Operator | None:
         """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""

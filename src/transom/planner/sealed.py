@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transom.kernels.operator import Operator
+from transom.kernels.shared_plan.node import SharedPlan
 from transom.kernels.window_table.node import WindowAggregate
 from transom.plan.algebra import (
     Aggregate,
@@ -42,7 +43,7 @@ def _sealed(operator: Operator, below: list[Sealed], tick: int) -> Sealed:
         return _of_table(node.spec, len(node.input.schema), tick)
     if isinstance(node, WindowAggregate):
         return _read(node.keys, _of_table(node.spec, len(node.input.schema), tick))
-    if isinstance(node, Filter | Distinct):
+    if isinstance(node, Filter | Distinct | SharedPlan):
         return below[0]
     if isinstance(node, Project):
         return _read(node.expressions, below[0])

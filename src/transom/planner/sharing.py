@@ -1,7 +1,7 @@
 """Several queries on one join (paper 2): the join keeps the widest windows once, each query narrows what it gives.
 
 Everything below the join, and the join itself, is the **shared sub-plan**; everything from a query's `Narrow` on is its
-own.
+own. Any other part that queries have in common (`sharing_plan.py`) is a shared sub-plan that each reads as it is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from transom.plan.expression import columns_of, remap
 from transom.plan.options import time_settings
 from transom.planner import join as joins
 from transom.planner.plan import Planner
+from transom.planner.sharing_plan import SharablePlan, plan_reader, shared_plan
 from transom.planner.sharing_shape import Sharable
 
 Sides = tuple[bool, bool]
@@ -52,8 +53,23 @@ def shared_join(request: Sequence[Sharable], catalogue: Catalogue, counted: Side
     return _subplan(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(request))
 
 
-def consumer(request: Sharable, catalogue: Catalogue, subplan: Operator, begin: int | None = None) -> Operator:
+Request = Sharable | SharablePlan
+"""What a query shares with others: a join that it narrows, or a part of it that it reads as it is."""
+
+
+def shared_subplan(request: Sequence[Request], catalogue: Catalogue, counted: Sides = NOT_COUNTED) -> Operator:
+    """The shared sub-plan of queries that have it in common."""
+    first = request[0]
+    if isinstance(first, SharablePlan):
+        return shared_plan(first, catalogue)
+    return shared_join([one for one in request if isinstance(one, Sharable)], catalogue, counted)
+
+
+def consumer(request: Request, catalogue: Catalogue, subplan: Operator, begin: int | None = None) -> Operator:
     """What one query does with a shared sub-plan that has what it asks for, over the rows from its beginning on."""
+    if isinstance(request, SharablePlan):
+        assert begin is None, "nobody comes to a part that has rows from before"
+        return plan_reader(request, catalogue, subplan)
     return _Consumer(catalogue, subplan).plan(request.since(begin))
 
 

@@ -13,7 +13,8 @@ from transom.plan.options import partitions_of
 from transom.planner.explain import Measured, explain_json, explain_text
 from transom.planner.fragments import kept_together
 from transom.planner.scheduling import Schedule, schedule_of
-from transom.planner.sharing import consumer, shared_join
+from transom.planner.sharing import Request, consumer, shared_subplan
+from transom.planner.sharing_shape import Sharable
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, not_put_off
@@ -105,17 +106,21 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
         if joins and one.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
-    subplan = shared_join([sharing.request[i] for i in group], one.catalogue)
-    root = consumer(sharing.request[index], one.catalogue, subplan)
+    request = sharing.request[index]
+    subplan = shared_subplan([sharing.request[i] for i in group], one.catalogue)
+    root = consumer(request, one.catalogue, subplan)
     number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is subplan)
     others = [i for i in group if i != index]
-    text = [f"query {i + 1} ({_windows(sharing, i)})" for i in others[:_MOST_NAMED]]
+    what = "join" if isinstance(request, Sharable) else "plan"
+    text = [f"query {i + 1}{_windows(sharing.request[i])}" for i in others[:_MOST_NAMED]]
     text += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
-    together = Explained.of(f"{explain_text(root)}\njoin #{number} shared with {', '.join(text)}", [plan])
+    together = Explained.of(f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}", [plan])
     together = _with_key(together, root, one)
-    together = _with_partitions(together, one, where, shared="queries that share a join run in one place")
-    schedule = schedule_of(sharing.request[index], one.catalogue) if unsupported is None else unsupported.reason
+    together = _with_partitions(together, one, where, shared=f"queries that share a {what} run in one place")
+    if unsupported is not None:
+        return _with_schedule(together, f"{what} #{number} ", unsupported.reason)
+    schedule = schedule_of(request, one.catalogue) if isinstance(request, Sharable) else None
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
 
@@ -171,6 +176,9 @@ def _with_growth(found: Explained, planned: Planned) -> Explained:
     return Explained.of("\n".join([found, *map(str, growing)]), [{**plan, "grows": text} for plan in found.plans])
 
 
-def _windows(sharing: Sharing, index: int) -> str:
-    request = sharing.request[index]
-    return ", ".join(f"{scan.name} {spec}" for scan, spec in zip(request.scans, request.windows, strict=True))
+def _windows(request: Request) -> str:
+    """In brackets, where a query narrows what it shares."""
+    if not isinstance(request, Sharable):
+        return ""
+    sides = zip(request.scans, request.windows, strict=True)
+    return f" ({', '.join(f'{scan.name} {spec}' for scan, spec in sides)})"

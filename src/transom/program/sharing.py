@@ -1,13 +1,15 @@
-"""Which queries of a run share a join."""
+"""Which queries of a run share a join, or another part that is the same in each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transom.kernels.joinagg.node import JoinAggregate
 from transom.plan.catalogue import ExplainStatement, InsertStatement, QueryStatement
 from transom.plan.options import OPTIONS
+from transom.planner.sharing import Request
+from transom.planner.sharing_plan import SharablePlan, sharable_plans
 from transom.planner.sharing_shape import Sharable, sharable
 from transom.program.planned import Planned
 
@@ -16,7 +18,7 @@ from transom.program.planned import Planned
 class Sharing:
     """Of several queries, by their places: what those ask that share, who shares with whom, and why others do not."""
 
-    request: dict[int, Sharable]
+    request: dict[int, Request]
     groups: tuple[tuple[int, ...], ...]
     unsupported: dict[int, str]
 
@@ -47,16 +49,53 @@ def _without_the_join(planned: Planned) -> str | None:
 
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:
-    """Queries with the same join share it where there are two or more."""
+    """Queries with the same part share it, or the same join, where there are two or more."""
     found = {index: request_of(one) for index, one in enumerate(planned)}
-    request = {index: one for index, one in found.items() if isinstance(one, Sharable)}
     unsupported = {index: one for index, one in found.items() if isinstance(one, str)}
-    by_join: dict[object, list[int]] = {}
-    for index, one in request.items():
-        by_join.setdefault(one.join, []).append(index)
-    groups = tuple(tuple(indexes) for indexes in by_join.values() if len(indexes) > 1)
-    for indexes in by_join.values():
-        if len(indexes) == 1:
-            unsupported[indexes[0]] = "no other query has this join"
-    shared = {index for group in groups for index in group}
-    return Sharing({index: one for index, one in request.items() if index in shared}, groups, unsupported)
+    with_join: dict[object, list[int]] = {}
+    for index, one in found.items():
+        if isinstance(one, Sharable):
+            with_join.setdefault(one.join, []).append(index)
+    parts = _parts(planned, [set(group) for group in with_join.values()])
+    request: dict[int, Request] = dict(parts)
+    by_part: dict[object, list[int]] = {}
+    for index, part in parts.items():
+        by_part.setdefault(part.common, []).append(index)
+    groups = list(by_part.values())
+    for indexes in with_join.values():
+        left = [index for index in indexes if index not in request]
+        if len(left) > 1:
+            groups.append(left)
+            request |= {index: one for index in left if isinstance(one := found[index], Sharable)}
+        elif left:
+            unsupported[left[0]] = "no other query has this join"
+    return Sharing(request, tuple(map(tuple, groups)), unsupported)
+
+
+def _parts(planned: Sequence[Planned], with_join: Sequence[set[int]]) -> dict[int, SharablePlan]:
+    """Those that share a part, with the largest that they have in common.
+
+    Queries that have the same join as others share that, unless the part has more to it and is all of theirs.
+    """
+    by_part: dict[object, dict[int, SharablePlan]] = {}
+    for index, one in enumerate(planned):
+        statement = one.statement
+        assert isinstance(statement, QueryStatement | InsertStatement | ExplainStatement)
+        found = sharable_plans(statement.query, one.catalogue)
+        for part in () if isinstance(found, str) else found:
+            by_part.setdefault(part.common, {})[index] = part
+    shared: dict[int, SharablePlan] = {}
+    for known in sorted(by_part.values(), key=lambda known: -next(iter(known.values())).size):
+        group = {index: part for index, part in known.items() if index not in shared}
+        if len(group) > 1 and not _better_as_joins(planned, group, with_join):
+            shared |= group
+    return shared
+
+
+def _better_as_joins(
+    planned: Sequence[Planned], group: Mapping[int, SharablePlan], with_join: Sequence[set[int]]
+) -> bool:
+    only_joins = any(part.only_joins for part in group.values())
+    if only_joins and any(_without_the_join(planned[index]) is not None for index in group):
+        return True  # made for all, pairs would cost those that need none
+    return any(only_joins if group.keys() == joined else group.keys() <= joined for joined in with_join)

@@ -109,6 +109,8 @@ class _Joiner:
             if negated:
                 return self._not_in(relation, condition)
             return self._with_partner(relation, condition.query, SemiJoin, condition.operand)
+        if isinstance(condition, Case) and (tested := _tested(condition, not negated)) is not None:
+            return reduce(self._kept, tested, relation)
         if isinstance(part, Call) and part.function == "or" and all(map(_parts_rows, part.arguments)):
             return self._any_of(relation, part.arguments)
         marked, (value,) = self._marked(relation, (part,))
@@ -261,6 +263,22 @@ class _Joiner:
             width += len(below.relation.schema)
         conditions += [substitute(part, tuple(outputs)) for part in conjuncts(join.predicate)]
         return _Picked(Join(tuple(relations), None), tuple(outputs), tuple(conditions))
+
+
+def _tested(case: Case, wanted: bool) -> tuple[Expression, ...] | None:
+    """What must hold so that a CASE of EXISTS and constants gives the truth value that is wanted; None: it is another.
+
+    Its conditions are true or false, never unknown.
+    """
+    values = [each.value if isinstance(each, Literal) else case for each in (*case.results, case.otherwise)]
+    if case in values or not all(isinstance(each, Exists) for each in case.conditions):
+        return None
+    *taken, otherwise = [each is wanted for each in values]
+    if taken == [True] + [False] * (len(taken) - 1) and not otherwise:
+        return case.conditions[:1]
+    if otherwise and not any(taken):
+        return tuple(Call("not", (each,), BOOLEAN) for each in case.conditions)
+    return None
 
 
 def _parts_rows(part: Expression) -> bool:

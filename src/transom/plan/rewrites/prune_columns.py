@@ -24,8 +24,6 @@ from transom.plan.algebra import (
     Stream,
     StreamFilter,
     StreamProject,
-    StreamScan,
-    TableScan,
     TopN,
     ToStream,
     Unnest,
@@ -62,7 +60,7 @@ class _Pruner:
     def _pruned_now(self, node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
         """The node with at least the needed columns, and where each of those is now."""
         everything = {i: i for i in range(len(node.schema))}
-        if isinstance(node, StreamScan | TableScan):
+        if not node.inputs:
             return node, everything
         if isinstance(node, Project):
             wanted = _at_least_one(needed)

@@ -28,6 +28,7 @@ from transom.plan.options import MOST_PARTITIONS, OPTIONS, partitions_of
 from transom.planner.fingerprint import of_another_plan
 from transom.planner.multiway_choice import read_decisions, written
 from transom.planner.scheduling import Schedule, schedule_of
+from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
 from transom.program.clock import Clock, RealClock
 from transom.program.inputs import Definition
@@ -59,12 +60,12 @@ class LocalJob:
         specs: Sequence[QuerySpec],
         open_source: OpenSource,
         *,
-        request: Sequence[Sharable] = (),
+        request: Sequence[Request] = (),
         ending: Ending = "end",
         clock: Clock | None = None,
         home: str | None = None,
     ) -> None:
-        self.join = request[0].join if request else None
+        self.join = request[0].join if request and isinstance(request[0], Sharable) else None
         """What queries that come must ask for as well; None: nobody can."""
         self._clock: Clock = clock or RealClock()
         self._home = home
@@ -86,7 +87,8 @@ class LocalJob:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             definitions[name] = definition
         self._intake = Intake(definitions, open_source, self._reject, rows=rows, ending=ending, clock=self._clock)
-        if not request:
+        self._shared = bool(request)
+        if self.join is None:
             self._intake.narrow(self.engine.subplan.root, catalogue)
         self.queries = [self._query(spec) for spec in specs]
         self._away: dict[str, tuple[list[Saved], pa.RecordBatch | None]] = {}
@@ -106,10 +108,10 @@ class LocalJob:
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
-    def _together(self, specs: Sequence[QuerySpec], request: Sequence[Sharable]) -> GroupPipeline:
+    def _together(self, specs: Sequence[QuerySpec], request: Sequence[Request]) -> GroupPipeline:
         consumers = [ConsumerSpec(spec.name, one, spec.emit) for spec, one in zip(specs, request, strict=True)]
         catalogue = self.planned.catalogue
-        schedule = schedule_of(request[0], catalogue)
+        schedule = schedule_of(request[0], catalogue) if isinstance(request[0], Sharable) else None
         if isinstance(schedule, Schedule):
             return ScheduledGroup(consumers, catalogue, schedule, self._clock.now)
         return GroupPipeline(consumers, catalogue)
@@ -315,7 +317,7 @@ class LocalJob:
             "readings": self._intake.readings,
             "latest": {name: latest for name, (_, latest) in outputs.items()},
             "steps": self._steps,
-            "decisions": "" if self.join is not None else written(self.planned.decisions),
+            "decisions": "" if self._shared else written(self.planned.decisions),
             "partitions": self._partitions,
         }
         return codec.encode(saved)
@@ -354,7 +356,7 @@ class LocalJob:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
         planned = self.planned.decided(read_decisions(decisions)) if decisions else self.planned
         need(1 <= partitions <= MOST_PARTITIONS)
-        if self.join is None and (planned is not self.planned or partitions != self._partitions):
+        if not self._shared and (planned is not self.planned or partitions != self._partitions):
             self.engine.close()
             self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)

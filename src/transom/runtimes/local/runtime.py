@@ -11,6 +11,7 @@ from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import is_remote
 from transom.planner.explain import Measured
+from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_manifest import Manifest
@@ -108,7 +109,7 @@ class LocalRuntime:
         return found
 
     def _job(
-        self, specs: Sequence[QuerySpec], request: Sequence[Sharable], number: int, run_options: RunOptions
+        self, specs: Sequence[QuerySpec], request: Sequence[Request], number: int, run_options: RunOptions
     ) -> LocalJob:
         home = _home(specs[0], number, run_options.checkpoint)
         return LocalJob(

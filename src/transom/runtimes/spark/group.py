@@ -19,7 +19,7 @@ from transom.connectors.connector import Sink, Source
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.consumer import Consumer
-from transom.planner.sharing import NOT_COUNTED, Sides, shared_join
+from transom.planner.sharing import NOT_COUNTED, Request, Sides, shared_subplan
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import RunOptions
 from transom.program.status import OperatorStatus, Status
@@ -54,7 +54,7 @@ class SparkGroup(SparkQuery):
         savepoint: Savepoint | None = None,
     ) -> None:
         first = consumers[0].spec
-        subplan = shared_join([consumer.request for consumer in consumers], first.planned.catalogue, sides)
+        subplan = shared_subplan([consumer.request for consumer in consumers], first.planned.catalogue, sides)
         self.consumers = list(consumers)
         self.sides = counted([consumer.request for consumer in consumers], sides)
         self._where = context
@@ -101,7 +101,8 @@ class SparkGroup(SparkQuery):
 
     def admits(self, request: Sharable) -> bool:
         """Whether a query may come to this group: it has the same join, which its windows leave as it is."""
-        same = request.join == self.consumers[0].request.join
+        mine = self.consumers[0].request
+        same = isinstance(mine, Sharable) and request.join == mine.join
         return self._where.open and same and not self.finished and counted([request], self.sides) == self.sides
 
     def changed(self, come: Sequence[SparkConsumer] = (), go: Sequence[str] = ()) -> SparkGroup | None:
@@ -181,7 +182,8 @@ def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> Non
     consumer.last = replace(whole, name=consumer.name, inputs=inputs, operators=(), rows_out=0, progress=progress)
 
 
-def counted(request: Sequence[Sharable], sides: Sides = NOT_COUNTED) -> Sides:
+def counted(request: Sequence[Request], sides: Sides = NOT_COUNTED) -> Sides:
     """The sides of a join whose rows are counted, by one of these queries or before."""
-    left, right = (sides[i] or any(one.windows[i].rows is not None for one in request) for i in (0, 1))
+    windows = [one.windows for one in request if isinstance(one, Sharable)]
+    left, right = (sides[i] or any(each[i].rows is not None for each in windows) for i in (0, 1))
     return left, right

@@ -14,6 +14,7 @@ from transom.core.location import absolute_path
 from transom.kernels.operator import scanned
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
+from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder
@@ -135,7 +136,7 @@ class SparkRuntime:
             for indexes in _together(specs, sharing)
         ]
 
-    def _group(self, specs: Sequence[tuple[QuerySpec, Sharable]], run_options: RunOptions) -> SparkGroup:
+    def _group(self, specs: Sequence[tuple[QuerySpec, Request]], run_options: RunOptions) -> SparkGroup:
         frames, checkpoint = self._inputs.frames, _folder(run_options, f"shared-{specs[0][0].name}")
         index = GroupContext(self.spark, self._inputs.open, run_options, frames, checkpoint)
         return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], index)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from transom.connectors.connector import Sink
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import Consumer, ConsumerSpec
-from transom.planner.sharing_shape import Sharable
+from transom.planner.sharing import Request
 from transom.program.run import QuerySpec
 from transom.program.status import InputStatus, Status
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class SparkConsumer:
     """A query of a group: what it asks, where its answer goes, and how it is doing; `begin`: when it came to others."""
 
-    def __init__(self, spec: QuerySpec, request: Sharable) -> None:
+    def __init__(self, spec: QuerySpec, request: Request) -> None:
         self.name = spec.name
         self.key = spec.name
         """What its operators are known by; a name may be given again to a query that comes later."""

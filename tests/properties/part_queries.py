@@ -1,0 +1,44 @@
+"""Random sets of queries on one view: what the view computes is computed once for them all."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.properties.queries import Column, Generator, Source
+
+VIEWS = (
+    "group",
+    "group",
+    "aggregate",
+    "distinct",
+    "join",
+    "outer_join",
+    "sub_query",
+    "set_operation",
+    "top_n",
+    "over",
+)
+
+
+class Readers(Generator):
+    """Queries that read nothing but a view of these columns, once or several times."""
+
+    def __init__(self, random: Random, columns: tuple[Column, ...]) -> None:
+        super().__init__(random)
+        self.columns = columns
+
+    def source(self, depth: int) -> Source:
+        if depth > 0 and self.chance(40):
+            if self.chance(25):
+                inner = self.select(0)
+                operator = self.pick(("ISTREAM", "DSTREAM"))
+                return Source(f"{operator}({inner.text}) {self.window(inner.columns)}", inner.columns)
+            inner = self.query(depth - 1)
+            return Source(f"({inner.text})", inner.columns)
+        return Source("v", self.columns)
+
+    def statement(self) -> str:
+        text = "SELECT * FROM v" if self.chance(10) else self.query(self.pick((0, 1))).text
+        if self.chance(30):
+            return f"{self.pick(('ISTREAM', 'DSTREAM', 'RSTREAM'))}({text})"
+        return text

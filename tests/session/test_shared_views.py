@@ -1,0 +1,144 @@
+"""Queries of one run on one view: computed once, explained, resumed in the middle, each with its own answer."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from transom import CheckpointError, Session
+from transom.core.time import from_datetime
+from transom.program.run import Run
+from transom.runtimes.local.run import LocalRun
+from transom.runtimes.spark.run import SparkRun
+
+NOON = datetime(2024, 5, 1, 12)
+VIEW = """
+CREATE VIEW busy AS SELECT r.room, n.floor, COUNT(*) AS n, MAX(r.x) AS highest FROM r [RANGE 9 SECONDS]
+JOIN rooms AS n ON r.room = n.room GROUP BY r.room, n.floor;
+"""
+QUERIES = (
+    "SELECT * FROM busy WHERE room = 'hall'",
+    "SELECT floor, SUM(n) AS n FROM busy GROUP BY floor",
+    "SELECT a.room, b.room AS other FROM busy AS a JOIN busy AS b ON a.n = b.n AND a.room < b.room",
+    "ISTREAM(SELECT room, highest FROM busy ORDER BY highest DESC LIMIT 1)",
+)
+BOTH = "SELECT room, n FROM busy UNION ALL SELECT room, n FROM (ISTREAM(SELECT room, n FROM busy)) [ROWS 3]"
+ALONE = "SELECT room, COUNT(*) AS n FROM r [RANGE 8 SECONDS] GROUP BY room"
+TEXT = VIEW + ";".join((*QUERIES, ALONE))
+
+
+def session_of(sharing: str = "auto", spark: SparkSession | None = None, **options: Any) -> Session:
+    session = Session(sharing=sharing, spark=spark, **options)
+    rooms = ("hall", "attic", None, "cellar")
+    session.stream(
+        "r", [{"t": NOON + timedelta(seconds=i), "room": rooms[i * i % 4], "x": i % 7} for i in range(40)], time="t"
+    )
+    session.table(
+        "rooms", [{"room": "hall", "floor": 0}, {"room": "attic", "floor": 2}, {"room": "cellar", "floor": 0}]
+    )
+    return session
+
+
+def in_order(answer: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(str, answer))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1000])
+def test_rows_of_a_view_end_beside_those_that_a_query_makes_of_it(batch_rows: int) -> None:
+    text = f"{VIEW} {BOTH}; {QUERIES[0]}"
+    together, apart = (session_of(sharing, batch_rows=batch_rows).execute(text)[1] for sharing in ("auto", "off"))
+    assert len(apart) and in_order(together.to_pylist()) == in_order(apart.to_pylist())
+
+
+@pytest.mark.parametrize("batch_rows", [1, 1000])
+def test_they_have_the_answers_of_queries_that_run_alone(batch_rows: int) -> None:
+    apart = session_of("off").execute(TEXT)[1:]
+    session = session_of(batch_rows=batch_rows)
+    run = session.assemble(session.prepare(TEXT))
+    assert isinstance(run, LocalRun)
+    assert [[query.name for query in job.queries] for job in run.jobs] == [
+        [f"query-{i}" for i in range(1, 5)],
+        ["query-5"],
+    ]
+    run.run()
+    for one, other in zip(run.queries, apart, strict=True):
+        assert len(other) and in_order(one.table().to_pylist()) == in_order(other.to_pylist())
+        status = one.status()
+        assert other.status is not None and status.rows_out == other.status.rows_out
+        assert {each.name: each.used for each in status.inputs} == {
+            each.name: each.used for each in other.status.inputs
+        }
+    (job, _) = run.jobs
+    scans = [each for each in job.engine.subplan.operators if each.kind == "StreamScan"]
+    assert len(scans) == 1 and "SharedPlan" in [each.operator for each in run.status()[0].operators]
+
+
+def test_explain_tells_who_shares_the_view() -> None:
+    plans = session_of().explain(TEXT).split("\n\n")
+    ends = [plan.splitlines()[-1] for plan in plans]
+    assert "shared with query 2, query 3, query 4" in ends[0] and "shared with query 1, query 2, query 3" in ends[3]
+    assert "shared with" not in plans[4]
+    assert "shared with" not in session_of("off").explain(TEXT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT k FROM s [RANGE 4 SECONDS] WHERE k > 1; SELECT k FROM s [RANGE 4 SECONDS] WHERE k > 1",
+        "CREATE VIEW v AS SELECT COUNT(*) AS n FROM s [ROWS 4 SLIDE 2]; SELECT * FROM v; SELECT n FROM v",
+        "CREATE VIEW v AS SELECT k, COUNT(*) AS n FROM s GROUP BY k; SELECT * FROM v; SELECT n FROM v, s",
+        "SELECT MAX(k) FROM s; SET tick = '1 SECOND'; SELECT MAX(k) FROM s",
+        "SET lifetimes = 'negative'; SELECT MAX(k) FROM s; SELECT MAX(k) FROM s",
+    ],
+)
+def test_what_is_not_shared(text: str) -> None:
+    session = Session()
+    session.stream("s", [{"t": NOON, "k": 1}], time="t")
+    assert "shared with" not in session.explain(text)
+
+
+def sunk(folder: Path, queries: tuple[str, ...] = QUERIES) -> str:
+    text = VIEW
+    for number, query in enumerate(queries):
+        path = folder / f"o{number}.csv"
+        text += f"CREATE SINK o{number} WITH (connector = 'files', path = '{path}', emit = 'lifetimes');"
+        text += f"INSERT INTO o{number} {query};"
+    return text
+
+
+def check_resumed(folder: Path, spark: SparkSession | None) -> None:
+    kept = str(folder / "kept")
+    session = session_of(spark=spark, batch_rows=9)
+    run = session.assemble(session.prepare(sunk(folder)), checkpoint=kept, follow=True)
+    assert isinstance(run, LocalRun | SparkRun) and len(run.jobs if isinstance(run, LocalRun) else run.units) == 1
+
+    def stop_in_the_middle(run: Run) -> None:
+        if run.status()[0].progress > from_datetime(NOON + timedelta(seconds=12)):
+            run.stop()
+
+    run.run(stop_in_the_middle)
+    assert not run.status()[0].finished
+    session = session_of(spark=spark, batch_rows=9)
+    with pytest.raises(CheckpointError, match="other queries"):
+        session.assemble(session.prepare(sunk(folder, QUERIES[:3])), checkpoint=kept)
+    session = session_of(spark=spark, batch_rows=9)
+    session.assemble(session.prepare(sunk(folder)), checkpoint=kept, end=True).run()
+    whole = folder / "alone"
+    whole.mkdir()
+    session_of("off").execute(sunk(whole))
+    for number in range(len(QUERIES)):
+        found, expected = (sorted((each / f"o{number}.csv").read_text().splitlines()) for each in (folder, whole))
+        assert found == expected and len(found) > 3
+
+
+def test_they_resume_in_the_middle(tmp_path: Path) -> None:
+    check_resumed(tmp_path, None)
+
+
+@pytest.mark.nightly
+def test_they_resume_in_the_middle_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    check_resumed(tmp_path, spark)
