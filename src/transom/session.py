@@ -9,11 +9,12 @@ import json as json_text
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.declare_function import SqlType, add_function, declared_function
 from transom.program.explained import Explained, explained, explained_all
-from transom.program.inputs import SessionInputs, of_spark
+from transom.program.inputs import FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
@@ -54,14 +55,20 @@ from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
 from transom.program.shown import shown
-from transom.program.statistics import sampling
+from transom.program.statistics import sampling, this_machine
 from transom.program.streaming_query import StreamingQuery
+from transom.program.taps import Taps
 from transom.runtimes.local.runtime import LocalRuntime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from transom.console.open import Console
+
 Body = TypeVar("Body")
+
+PREVIEWED: Final = 1_000
+"""So many rows of each input a preview reads."""
 
 
 class Session:
@@ -105,6 +112,8 @@ class Session:
         self._follow = False
         self._listeners: list[Listener] = []
         self.screen = Screen()
+        self.taps = Taps()
+        self._consoles: list[Console] = []
 
     @property
     def missing_settings(self) -> Sequence[object]:
@@ -395,6 +404,8 @@ class Session:
 
     def close(self) -> None:
         """Stop the queries that are active, and Spark if this session started it."""
+        for opened in self._consoles:
+            opened.close()
         for run in self._runs:
             run.stop()
         self._runtime.close()
@@ -421,11 +432,42 @@ class Session:
         lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes
            not negative: a row would pass every operator twice
         """
-        planned = [one for one in self.prepare(text, fixed) if one.root is not None]
-        found = explained_all(
-            planned, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader
-        )
+        found = self.explain_together(self.prepare(text, fixed), analyze)
         return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
+
+    def preview(self, text: str, *, rows: int = PREVIEWED, emit: Emit = "changes") -> Result:
+        """The answer of a query over the first rows of its inputs, which it takes from nobody; in this process.
+
+        Nothing is declared and nothing is written: the rows of an INSERT are shown as well.
+
+        >>> session = Session()
+        >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-05-02", "a": 2}], time="t")
+        >>> session.preview("ISTREAM(SELECT a FROM s)", rows=1).to_pylist()
+        [{'at': datetime.datetime(2024, 5, 1, 0, 0), 'a': 1}]
+        """
+        known = replace(self.catalogue)
+        planned = read_program(text, known, None, sampling(self._inputs.peek, self._runtime.machine), one_query=True)
+        (one,) = (each for each in planned if each.standing)
+        run = LocalRuntime(FirstInputs(self._inputs, rows)).assemble(
+            SpecBuilder(self.screen, this_machine, emit).specs([replace(one, sink=None)]), RunOptions()
+        )
+        run.run(until_full())
+        return Result(one.statement.text, run.queries[0].table(), status=run.queries[0].status())
+
+    def console(self, address: str = "127.0.0.1:4040", *, allow_changes: bool = False) -> Console:
+        """A page for a browser that shows the queries of this session while they run; it is served until its `close`
+        or that of the session. Its `url` is the address to open.
+
+        It answers this machine alone, unless the address is another one. With `allow_changes` whoever has the `url`,
+        which carries a random token, may declare inputs, and start and stop queries as the program may itself.
+
+        Needs `pip install 'transom[console]'`.
+        """
+        from transom.console.open import session_console
+
+        opened = session_console(self, address, allow_changes)
+        self._consoles.append(opened)
+        return opened
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
 
@@ -485,12 +527,21 @@ class Session:
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
         builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint
+            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self.taps
         )
         run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
         run.listeners += self._listeners
         return run
+
+    def explain_together(self, planned: Sequence[Planned], analyze: bool = False) -> Explained:
+        """How the queries among the statements would run together."""
+        return explained_all(
+            [one for one in planned if one.root is not None],
+            self._runtime.measure if analyze else None,
+            self._runtime.machine,
+            self._runtime.reader,
+        )
 
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
@@ -550,7 +601,9 @@ class Session:
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
         _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer)
+        builder = SpecBuilder(
+            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, taps=self.taps
+        )
         return builder.specs([one], [name])[0]
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
