@@ -52,8 +52,10 @@ from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
+from transom.program.putting_off import Where
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
+from transom.program.sample import Peek
 from transom.program.shown import shown
 from transom.program.statistics import sampling, this_machine
 from transom.program.streaming_query import StreamingQuery
@@ -533,6 +535,16 @@ class Session:
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
         run.listeners += self._listeners
         return run
+
+    @property
+    def machine(self) -> Where:
+        """What a planner is to know of the place where queries run."""
+        return self._runtime.machine
+
+    @property
+    def peek(self) -> Peek:
+        """Opens inputs to look at their first rows."""
+        return self._inputs.peek
 
     def explain_together(self, planned: Sequence[Planned], analyze: bool = False) -> Explained:
         """How the queries among the statements would run together."""
