@@ -17,7 +17,7 @@ FLOORS: Final = (
     {"cql", "planner", "kernels", "state", "connectors", "scheduling"},
     {"pipeline"},
     {"program"},
-    {"runtimes.reference", "runtimes.local", "runtimes.spark"},
+    {"runtimes.reference", "runtimes.local", "runtimes.spark", "monitoring"},
     {"session", "testing"},
     {"cli", "console"},
 )
