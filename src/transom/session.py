@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json as json_text
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -19,6 +20,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from transom.connectors.memory import MemorySink
 from transom.connectors.screen import Screen
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
@@ -72,6 +74,10 @@ Body = TypeVar("Body")
 PREVIEWED: Final = 1_000
 """So many rows of each input a preview reads."""
 
+PREVIEWED_AT_ONCE: Final = 100
+SECONDS_OF_PREVIEW: Final = 5.0
+"""When a preview ends, though it may have more to say."""
+
 
 class Session:
     """Standing queries over files, rows in memory and DataFrames.
@@ -107,7 +113,8 @@ class Session:
         given = {name.lower(): read_option(name, option_text(value)) for name, value in options.items()}
         self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
         self._inputs = SessionInputs(self.catalogue)
-        self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
+        self.runtime = runtime or ("local" if spark is None else "spark")
+        self._runtime = _runtime(self.runtime, self._inputs, spark, cores)
         self._held: list[StreamingQuery] = []
         self._runs: list[BackgroundRun] = []
         self._added_to: BackgroundRun | None = None
@@ -448,12 +455,15 @@ class Session:
         [{'at': datetime.datetime(2024, 5, 1, 0, 0), 'a': 1}]
         """
         known = replace(self.catalogue)
-        planned = read_program(text, known, None, sampling(self._inputs.peek, self._runtime.machine), one_query=True)
+        statistics = sampling(self._inputs.peek, self._runtime.machine)
+        planned = read_program(text, known, {"batch_rows": PREVIEWED_AT_ONCE}, statistics, one_query=True)
         (one,) = (each for each in planned if each.standing)
-        run = LocalRuntime(FirstInputs(self._inputs, rows)).assemble(
-            SpecBuilder(self.screen, this_machine, emit).specs([replace(one, sink=None)]), RunOptions()
-        )
-        run.run(until_full())
+        view = one.view() if one.sink is None else None
+        builder = SpecBuilder(self.screen, this_machine, emit, answer=lambda one, name, schema: MemorySink(schema, view))
+        runtime = LocalRuntime(FirstInputs(self._inputs, rows))
+        run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
+        end = time.monotonic() + SECONDS_OF_PREVIEW
+        run.run(until_full(lambda run: run.stop() if time.monotonic() > end else None))
         return Result(one.statement.text, run.queries[0].table(), status=run.queries[0].status())
 
     def console(self, address: str = "127.0.0.1:4040", *, allow_changes: bool = False) -> Console:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from transom.session import Session
 
 PREVIEWED: Final = 500
-_SECONDS_OF_PREVIEW: Final = 5.0
 
 
 class Editor:
