@@ -52,9 +52,9 @@ from transom.program.explained import Explained, explained, explained_all
 from transom.program.inputs import FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
+from transom.program.putting_off import Where
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
-from transom.program.putting_off import Where
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
 from transom.program.sample import Peek
@@ -459,7 +459,9 @@ class Session:
         planned = read_program(text, known, {"batch_rows": PREVIEWED_AT_ONCE}, statistics, one_query=True)
         (one,) = (each for each in planned if each.standing)
         view = one.view() if one.sink is None else None
-        builder = SpecBuilder(self.screen, this_machine, emit, answer=lambda one, name, schema: MemorySink(schema, view))
+        builder = SpecBuilder(
+            self.screen, this_machine, emit, answer=lambda one, name, schema: MemorySink(schema, view)
+        )
         runtime = LocalRuntime(FirstInputs(self._inputs, rows))
         run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
         end = time.monotonic() + SECONDS_OF_PREVIEW

@@ -1,4 +1,4 @@
-"""A burning building to look at: a session whose queries run while somebody watches, with something wrong in each way."""
+"""A burning building to look at: queries that run while somebody watches, with something wrong in each way."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Building:
         self._over.set()
         self.session.close()
 
-    def _rows(self, begin: datetime, made: Callable[[datetime, int, random.Random], Row], seed: int) -> Callable[
-        [], Iterator[Row]
-    ]:
+    def _rows(
+        self, begin: datetime, made: Callable[[datetime, int, random.Random], Row], seed: int
+    ) -> Callable[[], Iterator[Row]]:
         def rows() -> Iterator[Row]:
             chance = random.Random(seed)
             at, number = begin, 0
@@ -63,4 +63,8 @@ class Building:
         return {"at": at - late, "room": room, "celsius": round(chance.gauss(21 if room != "kitchen" else 24, 2.2), 1)}
 
     def _smoke(self, at: datetime, number: int, chance: random.Random) -> Row:
-        return {"at": at, "room": chance.choice(["kitchen", "hall", "study"]), "density": round(chance.random() * 0.5, 2)}
+        return {
+            "at": at,
+            "room": chance.choice(["kitchen", "hall", "study"]),
+            "density": round(chance.random() * 0.5, 2),
+        }

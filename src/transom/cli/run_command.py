@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from transom.cli.display import Display
 from transom.cli.messages import say
-from transom.cli.notices import compiling_announced, say_where
+from transom.cli.notices import compiling_announced, notice, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.shell_show import aligned
 from transom.cli.summary import summary
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
+from transom.console.open import require, run_console
 from transom.core.text import visible
 from transom.plan.catalogue import ExplainStatement, ShowStatement
 from transom.program.growth_notes import growth_notes
@@ -64,6 +67,10 @@ def main(options: argparse.Namespace) -> int:
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(screen, name, schema, options.format, options.follow, one.view())
 
+        if options.console is not None:
+            require()
+            session.taps.watch()
+
         def assemble() -> Run:
             return session.assemble(
                 standing,
@@ -78,8 +85,9 @@ def main(options: argparse.Namespace) -> int:
             )
 
         display = Display(screen, shown=not options.plain, first=STARTING[options.runtime])
+        around = partial(_console, planned=standing, session=session, address=options.console)
         with compiling_announced(display.announce):
-            _run(assemble, display, options)
+            _run(assemble, display, options, around)
     return 0
 
 
@@ -87,7 +95,23 @@ def _analyzed(one: Planned) -> bool:
     return isinstance(one.statement, ExplainStatement) and one.statement.analyze
 
 
-def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namespace) -> None:
+@contextmanager
+def _console(run: Run, planned: Sequence[Planned], session: Session, address: str | None) -> Iterator[None]:
+    """Within it the run can be looked at, if it is to be."""
+    if address is None:
+        yield
+        return
+    with run_console(run, planned, session, address) as console:
+        notice(f"console at {console.url}")
+        yield
+
+
+def _run(
+    assemble: Callable[[], Run],
+    display: Display,
+    options: argparse.Namespace,
+    around: Callable[[Run], AbstractContextManager[None]],
+) -> None:
     """Says how it went, however it ended, unless an error says so."""
     run: Run | None = None
     had_ended = False
@@ -95,7 +119,8 @@ def _run(assemble: Callable[[], Run], display: Display, options: argparse.Namesp
         with display:
             run = assemble()
             had_ended = bool(run.queries) and run.finished
-            run.run(until_full(display.watch))
+            with around(run):
+                run.run(until_full(display.watch))
     except (KeyboardInterrupt, Terminated):
         _report(run)
         if options.checkpoint is not None:

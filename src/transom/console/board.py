@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from transom.connectors.tapped import AnswerTap
@@ -109,13 +110,11 @@ class SessionBoard:
         def status() -> dict[str, Any]:
             active, error, now = query.is_active, query.exception(), query.status
             shown.over = not active
-            return status_json(
-                now, runtime=self._runtime, state=state_of(active, now.finished, error), error=error
-            )
+            return status_json(now, runtime=self._runtime, state=state_of(active, now.finished, error), error=error)
 
         shown = ShownQuery(
             query.name,
-            query.statement,
+            cleandoc(query.statement),
             status,
             query.explain,
             None if tap is None else LiveView(tap),
@@ -160,7 +159,7 @@ class RunBoard:
         tap = self._taps.answers.get(query.name)
         return ShownQuery(
             query.name,
-            one.statement.text,
+            cleandoc(one.statement.text),
             lambda: status_json(query.status(), runtime=self._runtime),
             plan,
             None if tap is None else LiveView(tap),

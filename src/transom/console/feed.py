@@ -151,9 +151,7 @@ class Feed:
             )
             wanted = dict(self._wanted)
             self._details = {one.query.name: encoded(one.status) for one in everything if one.query.name in wanted}
-            self._answers = {
-                one.query.name: self._answer(one.query) for one in everything if one.query.name in wanted
-            }
+            self._answers = {one.query.name: self._answer(one.query) for one in everything if one.query.name in wanted}
             self._reject()
             self._number += 1
             loop = self._loop
@@ -182,7 +180,7 @@ class Feed:
         operators, inputs = status.get("operators", []), status.get("inputs", [])
         counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
         counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
-        counts |= {f"#{each['number']}": each["rows_in"] for each in operators}
+        counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads
         counts |= {f"busy #{each['number']}": each["seconds"] for each in operators}
         rates = one.rates.of(counts, now)
         busy = sum(each["seconds"] for each in operators)

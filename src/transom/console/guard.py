@@ -50,7 +50,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Guard:
+class RequestGuard:
     """Answers what is not meant for the app with a word of refusal, and says with every answer what a page may do."""
 
     def __init__(self, app: App, host: str, port: int) -> None:
@@ -64,9 +64,9 @@ class Guard:
         headers: dict[bytes, list[bytes]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
-        refused = self._refused(scope, headers)
-        if refused is not None:
-            await _answer(send, *refused)
+        rejection = self._rejection(scope, headers)
+        if rejection is not None:
+            await _answer(send, *rejection)
             return
         read = 0
 
@@ -90,7 +90,7 @@ class Guard:
         except TooLarge:
             await _answer(send, 413, "the request is too large")
 
-    def _refused(self, scope: Message, headers: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
+    def _rejection(self, scope: Message, headers: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MOST_TARGET:
             return 414, "the address is too long"
         hosts = headers.get(b"host", [])

@@ -45,12 +45,10 @@ def address_of(text: str) -> tuple[str, int]:
 class Console:
     """It is served until `close`. `url` is the address to open, with the token if there is one."""
 
-    def __init__(
-        self, feed: Feed, editor: Editor | None, address: tuple[str, int], allow_changes: bool
-    ) -> None:
+    def __init__(self, feed: Feed, editor: Editor | None, address: tuple[str, int], allow_changes: bool) -> None:
         import uvicorn
 
-        from transom.console.guard import Guard
+        from transom.console.guard import RequestGuard
         from transom.console.server import console_app
 
         host, port = address
@@ -59,7 +57,7 @@ class Console:
         self.token = secrets.token_urlsafe(24) if allow_changes else None
         self.feed = feed
         config = uvicorn.Config(
-            Guard(console_app(feed, editor, self.token), host, self.port),  # type: ignore[arg-type]
+            RequestGuard(console_app(feed, editor, self.token), host, self.port),  # type: ignore[arg-type]
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -78,7 +78,7 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
         wants = frozenset(request.query_params.get("wants", "").split(",")) & {"answer", "dead_letters"}
         return StreamingResponse(_until_gone(feed.events(name, wants)), media_type="text/event-stream")
 
-    def asked(work: Work, *, changes: bool) -> Callable[[Request], Any]:
+    def posted(work: Work, *, changes: bool) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             if editor is None:
                 return _json({"ok": False, "what": "there is no session here to ask"}, 409)
@@ -100,18 +100,17 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
 
         return endpoint
 
-    assert_text = _text_of
     works: dict[str, tuple[Work, bool]] = {}
     if editor is not None:
         works = {
-            "check": (lambda body, ok: editor.check(assert_text(body, "text"), ok), False),
-            "preview": (lambda body, ok: editor.preview(assert_text(body, "text"), ok), False),
+            "check": (lambda body, ok: editor.check(_text_of(body, "text"), ok), False),
+            "preview": (lambda body, ok: editor.preview(_text_of(body, "text"), ok), False),
             "start": (lambda body, ok: _started(editor, body), True),
-            "stop": (lambda body, ok: editor.stop(assert_text(body, "name")), True),
+            "stop": (lambda body, ok: editor.stop(_text_of(body, "name")), True),
         }
     for name in ("check", "preview", "start", "stop"):
         work, changes = works.get(name, (_nothing, False))
-        routes.append(Route(f"/api/{name}", asked(work, changes=changes), methods=["POST"]))
+        routes.append(Route(f"/api/{name}", posted(work, changes=changes), methods=["POST"]))
     routes += [
         Route("/api/about", about, methods=["GET"]),
         Route("/api/plan", plan, methods=["GET"]),

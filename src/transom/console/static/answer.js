@@ -37,6 +37,8 @@ export function answerView(context, name) {
     if (!changes.firstChild) changes.append(tables.changes.node);
     nowCard.hidden = answer.table === null;
     changesCard.hidden = answer.form === "latest";
+    nowCard.style.gridColumn = changesCard.hidden ? "1 / -1" : "";
+    changesCard.style.gridColumn = nowCard.hidden ? "1 / -1" : "";
     setText(nowTitle, `Latest: ${count(answer.table_rows)} rows${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
     if (answer.table) tables.now.update(answer.table);
     tables.changes.update(answer.rows);

@@ -1,6 +1,6 @@
 // Where one is, what is asked for it, and who shows what comes.
 
-import { el, setText } from "/dom.js";
+import { el, instant, setText, state } from "/dom.js";
 import { queriesView } from "/queries.js";
 import { planView } from "/plan.js";
 import { answerView } from "/answer.js";
@@ -78,7 +78,7 @@ function queryPlace({ name, tab }) {
     if (!one) setText(facts, "no query of this name is here");
     else {
       setText(facts, describe(one));
-      setText(stateOf, one.state);
+      setText(stateOf, state(one.state).text);
       stateOf.className = `state ${one.state}`;
       stop.hidden = !(context.about.changes && one.stoppable && one.state === "running");
       if (one.error && !trouble.firstChild) trouble.replaceChildren(el("div", { class: "card error" }, one.error));
@@ -91,7 +91,7 @@ function queryPlace({ name, tab }) {
 function describe(one) {
   const held = one.held_back_by;
   const parts = [one.runtime === "spark" ? "on Spark" : "in one process"];
-  if (one.progress) parts.push(`up to ${one.progress.replace("T", " ").replace("Z", "")}`);
+  if (one.progress) parts.push(`up to ${instant(one.progress)}`);
   if (held && held.seconds && one.state === "running") parts.push(`held back by ${held.input}`);
   return parts.join(" · ");
 }

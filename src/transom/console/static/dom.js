@@ -89,7 +89,11 @@ export function span(seconds) {
   return `${sign}${count(s / 86400)} days`;
 }
 
-export const instant = (iso) => (iso ? iso.replace("T", " ").replace(/(\.\d+)?Z$/, (all) => all.replace("Z", "").slice(0, 4)) : "");
+// An instant to the second; of today without its date.
+export function instant(iso) {
+  const [date, time] = (iso ?? "").slice(0, 19).split("T");
+  return !time ? "" : date === new Date().toISOString().slice(0, 10) ? time : `${date} ${time}`;
+}
 
 const STATES = { running: "▶ running", finished: "✓ finished", stopped: "■ stopped", failed: "✕ failed" };
 export const state = (name) => ({ text: STATES[name] ?? name ?? "", cls: `state ${name}` });

@@ -44,6 +44,8 @@ export function historyView(context, name) {
   };
 }
 
+const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19);
+
 function chart(one, parent) {
   const colour = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
   const holder = el("div", { class: "chart" });
@@ -52,8 +54,8 @@ function chart(one, parent) {
   const plot = new UPlot({
     width: holder.clientWidth || 500, height: 200, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-3) * 1.05] } },
-    axes: [axis, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => one.text(tick)) }],
-    series: [{ value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleTimeString("en-GB")) },
+    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => one.text(tick)) }],
+    series: [{ value: (_, at) => (at == null ? "–" : clock(at)) },
       ...one.series.map(([label, , variable, dash]) => ({ label, stroke: colour(variable), dash, width: 2, points: { show: false }, value: (_, value) => (value == null ? "–" : one.text(value)) }))],
   }, [[], ...one.series.map(() => [])], holder);
   return { one, plot, holder };

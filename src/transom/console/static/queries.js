@@ -7,7 +7,7 @@ const COLUMNS = [
   { title: "State", cell: (q) => ({ ...state(q.state), title: q.error ?? "" }) },
   { title: "Rows/s in", cls: "n", cell: (q) => rate(q.rows_per_second) },
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
-  { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => instant(q.progress) || (q.state === "finished" ? "its end" : "") },
+  { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
   { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => span(q.lag_seconds) },
   { title: "Held back by", cell: (q) => ({ text: q.state === "running" ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
