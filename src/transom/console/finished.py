@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +20,7 @@ from transom.program.live_answer import LiveView
 from transom.runtimes.local.intake import InputReading
 from transom.state import codec
 
+_LEDGER: Final = ("rows_in", "used", "late", "rejected", "waiting")
 _SPARK_STATUS: Final = "status.json"
 
 Json = dict[str, Any]
@@ -62,7 +64,12 @@ class CheckpointBoard:
         readings: Mapping[str, InputReading] = {} if job is None else job["readings"]
         ended = bool(readings) and all(reading.complete for reading in readings.values())
         found = {each: _input(each, readings.get(each)) for each in inputs}
-        progress = None
+        progress, rows_out = None, 0
+        if job is not None and (known := json.loads(job.get("shown", "{}")).get(name)):
+            progress, rows_out = iso(known["progress"]), known["rows_out"]
+            for each, (*counts, watermark) in known["inputs"].items():
+                ledger = zip(_LEDGER, counts, strict=True)
+                found[each.lower()] |= {**dict(ledger), "name": each, "watermark": iso(watermark)}
         if self._manifest.runtime == "spark":
             progress = self._read_spark(name, found)
         return {
@@ -73,7 +80,7 @@ class CheckpointBoard:
             "lag_seconds": None,
             "held_back_by": None,
             "rows_in": sum(each["rows_in"] for each in found.values()),
-            "rows_out": 0,
+            "rows_out": rows_out,
             "batches": 0 if job is None else int(job["steps"]),
             "inputs": list(found.values()),
             "operators": [],
@@ -94,7 +101,7 @@ class CheckpointBoard:
             path = os.path.join(folder, _SPARK_STATUS)
             if not is_there(path):
                 continue
-            reported = codec_json(path)
+            reported = _reported_by_partitions(path)
             for one in reported:
                 for each, seen in one.get("seen", {}).items():
                     if each in inputs:
@@ -112,10 +119,8 @@ class CheckpointBoard:
         return None
 
 
-def codec_json(path: str) -> list[Json]:
+def _reported_by_partitions(path: str) -> list[Json]:
     """What a run on Spark wrote down for whoever looks; damaged, it says nothing."""
-    import json
-
     try:
         found = json.loads(read(path) or b"[]")
     except ValueError:
@@ -125,11 +130,10 @@ def codec_json(path: str) -> list[Json]:
 
 def _input(name: str, reading: InputReading | None) -> Json:
     reasons = {} if reading is None else dict(reading.reasons)
-    counts = dict.fromkeys(("rows_in", "used", "late", "rejected", "waiting"), 0)
-    known = {"rejected": sum(reasons.values())} if reasons else {}
+    counts = dict.fromkeys(_LEDGER, 0)
     ended = reading is not None and reading.complete
     return {
-        "name": name, **counts, **known, "watermark": None, "lag_seconds": None, "ended": ended, "reasons": reasons,
+        "name": name, **counts, "watermark": None, "lag_seconds": None, "ended": ended, "reasons": reasons,
         "leap": None if reading is None else f"read up to {reading.position}",
     }  # fmt: skip
 

@@ -11,6 +11,8 @@ import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -75,7 +77,7 @@ class RequestGuard:
             message = await receive()
             read += len(message.get("body", b""))
             if read > MOST_BODY:  # its head said less, or nothing
-                raise TooLarge
+                raise HTTPException(413, "the request is too large")
             return message
 
         async def headed(message: Message) -> None:
@@ -85,10 +87,7 @@ class RequestGuard:
                 message["headers"] = [*own, *(each for each in message.get("headers", ()) if each[0] not in known)]
             await send(message)
 
-        try:
-            await self._app(scope, counted, headed)
-        except TooLarge:
-            await _answer(send, 413, "the request is too large")
+        await self._app(scope, counted, headed)
 
     def _rejection(self, scope: Message, headers: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MOST_TARGET:
@@ -125,10 +124,6 @@ class RequestGuard:
         except ValueError:
             return name == "localhost" and port == str(self._port)
         return port == str(self._port)
-
-
-class TooLarge(Exception):
-    """A request has more of a body than it may."""
 
 
 def same_token(expected: str, given: str) -> bool:
