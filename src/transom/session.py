@@ -8,6 +8,7 @@ from __future__ import annotations
 import json as json_text
 import re
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -30,6 +31,10 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
+from transom.monitoring.address import Address
+from transom.monitoring.http import PORT, MonitoringServer
+from transom.monitoring.logs import QueryLog
+from transom.monitoring.monitor import Monitor
 from transom.plan.catalogue import (
     Catalogue,
     CreateStatement,
@@ -113,13 +118,15 @@ class Session:
         given = {name.lower(): read_option(name, option_text(value)) for name, value in options.items()}
         self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
         self._inputs = SessionInputs(self.catalogue)
-        self.runtime = runtime or ("local" if spark is None else "spark")
-        self._runtime = _runtime(self.runtime, self._inputs, spark, cores)
+        self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
         self._held: list[StreamingQuery] = []
         self._runs: list[BackgroundRun] = []
         self._added_to: BackgroundRun | None = None
         self._follow = False
         self._listeners: list[Listener] = []
+        self._monitor: Monitor | None = None
+        self._logs = False
+        self._servers: list[MonitoringServer] = []
         self.screen = Screen()
         self.taps = Taps()
         self._consoles: list[Console] = []
@@ -411,12 +418,54 @@ class Session:
         """Have a function called for every batch of the queries that begin from now on, in the thread that runs it."""
         self._listeners.append(callback)
 
+    # --- from outside ------------------------------------------------------------------------------------------------
+
+    @property
+    def monitor(self) -> Monitor:
+        """What looks at the queries of `start` and `add` about once a second: their snapshots, and the last hours.
+
+        It begins when it is first asked for.
+        """
+        if self._monitor is None:
+            itself = weakref.ref(self)
+            self._monitor = Monitor(self._runtime.name, lambda: _held_by(itself()))
+            self._monitor.start()
+        return self._monitor
+
+    def serve_metrics(self, address: str = f"127.0.0.1:{PORT}") -> MonitoringServer:
+        """Serve the figures of the queries for Prometheus at `/metrics`, and as JSON at `/status`, until it is closed.
+
+        They can be read on this machine alone, unless the address is one that others reach. Port 0 is any that is free.
+
+        >>> from urllib.request import urlopen
+        >>> with Session() as session:
+        ...     server = session.serve_metrics("127.0.0.1:0")
+        ...     urlopen(server.url + "/status").read()
+        b'{"queries": []}\\n'
+        """
+        server = MonitoringServer(self.monitor, Address.read(address, PORT))
+        self._servers.append(server)
+        return server
+
+    def log_queries(self) -> None:
+        """Have the queries of `start` and `add` in the logger "transom" of Python: a line a batch, and warnings.
+
+        On Spark a batch is one, in this process about a second.
+        """
+        if not self._logs:
+            self._logs = True
+            self.monitor.after.append(QueryLog())
+
     def close(self) -> None:
         """Stop the queries that are active, and Spark if this session started it."""
         for opened in self._consoles:
             opened.close()
         for run in self._runs:
             run.stop()
+        if self._monitor is not None:
+            self._monitor.close()
+        for server in self._servers:
+            server.close()
         self._runtime.close()
 
     def __enter__(self) -> Session:
@@ -549,6 +598,11 @@ class Session:
         return run
 
     @property
+    def runtime(self) -> str:
+        """Where queries run: "local", in this process, or "spark"."""
+        return self._runtime.name
+
+    @property
     def machine(self) -> Where:
         """What a planner is to know of the place where queries run."""
         return self._runtime.machine
@@ -673,6 +727,11 @@ class Session:
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+
+def _held_by(session: Session | None) -> list[StreamingQuery]:
+    """Also those that have just ended."""
+    return [] if session is None else list(session._held)
 
 
 def _check_limit(one: Planned) -> None:

@@ -20,6 +20,7 @@ from transom.console.editor import Editor
 from transom.console.feed import Feed
 from transom.console.guard import MOST_BODY, RequestGuard
 from transom.console.server import console_app, page_files
+from transom.monitoring.address import Address
 
 TOKEN = "a-token-of-some-length"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -34,7 +35,7 @@ def session() -> Iterator[Session]:
 
 def client(session: Session, token: str | None = None, host: str = "127.0.0.1") -> TestClient:
     board = SessionBoard(session, "local")
-    app = RequestGuard(console_app(Feed(board), Editor(session, board), token), host, 4040)  # type: ignore[arg-type]
+    app = RequestGuard(console_app(Feed(board), Editor(session, board), token), Address(host, 4040))  # type: ignore[arg-type]
     return TestClient(app, base_url="http://127.0.0.1:4040")  # type: ignore[arg-type]
 
 
@@ -245,4 +246,4 @@ def test_markup_is_handed_on_as_the_text_that_it_is(session: Session) -> None:
 
 
 def test_a_view_of_a_query_that_is_not_there(page: TestClient) -> None:
-    assert page.get("/api/history", params={"query": "nobody"}).json() == {}
+    assert page.get("/api/history", params={"query": "nobody", "seconds": "9" * 90}).json()["time"] == []

@@ -18,7 +18,7 @@ def main(options: argparse.Namespace) -> int:
     if given is not None and (os.path.isdir(given) or "://" in given):
         from transom.console.finished import CheckpointBoard
 
-        with board_console(CheckpointBoard(absolute(given) or given), options.listen) as console:
+        with board_console(CheckpointBoard(absolute(given) or given), options.listen or "") as console:
             notice(f"console at {console.url} over the checkpoint '{given}'; Ctrl-C ends it")
             console.wait()
         return 0
@@ -26,7 +26,7 @@ def main(options: argparse.Namespace) -> int:
         session = around.enter_context(
             Session(runtime=options.runtime, cores=options.cores, within=confinement(options.within))
         )
-        console = session_console(session, options.listen, options.allow_changes)
+        console = session_console(session, options.listen or "", options.allow_changes)
         around.callback(console.close)
         notice(f"console at {console.url}; Ctrl-C ends it and the queries")
         if not options.allow_changes:

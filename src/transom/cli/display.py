@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final
@@ -12,13 +11,13 @@ from transom.cli.notices import notice
 from transom.cli.summary import instant_text
 from transom.connectors.screen import Screen
 from transom.core.text import size_text, visible
+from transom.monitoring.rate import Rate
 from transom.planner.explain import title
 from transom.program.progress import Progress
 from transom.program.run import Run
 from transom.program.status import InputStatus, OperatorStatus, Status
 
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
-_SECONDS_OF_RATE: Final = 5.0
 _SECONDS_OF_SILENCE: Final = 1.0
 _PART: Final = "display of the run"
 
@@ -36,6 +35,11 @@ class Display:
         self._last = 0.0
         self._rates: dict[tuple[str, str], Rate] = {}
         self._out: dict[str, tuple[int, float]] = {}
+
+    @property
+    def shown(self) -> bool:
+        """Whether somebody sees it."""
+        return self._shown
 
     def start(self) -> None:
         if self._shown:
@@ -77,25 +81,6 @@ class Display:
             since = now
         self._out[status.name] = (status.rows_out, since)
         return lines(status, rates, now - since >= _SECONDS_OF_SILENCE, None if last is None else last.seconds)
-
-
-class Rate:
-    """How much a count grows a second, over the last few of them.
-
-    >>> rate = Rate()
-    >>> [rate.of(*look) for look in ((0, 10.0), (100, 11.0), (100, 12.0))]
-    [0, 100, 50]
-    """
-
-    def __init__(self) -> None:
-        self._looks: deque[tuple[int, float]] = deque()
-
-    def of(self, count: int, now: float) -> int:
-        self._looks.append((count, now))
-        while now - self._looks[0][1] > _SECONDS_OF_RATE and len(self._looks) > 2:
-            self._looks.popleft()
-        before, then = self._looks[0]
-        return round((count - before) / (now - then)) if now > then else 0
 
 
 def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | None = None) -> list[str]:

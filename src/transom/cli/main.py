@@ -162,6 +162,23 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
     _add_display_options(run)
+    _add_watching(run)
+
+
+def _add_watching(run: argparse.ArgumentParser) -> None:
+    """How the run can be looked at from outside."""
+    run.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="127.0.0.1:9464",
+        help="serve figures for Prometheus at /metrics and as JSON at /status (default %(const)s; port 0: a free one)",
+    )
+    run.add_argument("--status", metavar="FILE", help="keep a file with the status as JSON, renewed every second")
+    run.add_argument(
+        "--log", choices=["text", "json"], help="a line a batch, and warnings; on standard error, in place of a display"
+    )
+    run.add_argument("--log-file", metavar="FILE", help="where these lines go; it is appended to")
 
 
 def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -197,7 +214,7 @@ def _add_console(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     console.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        default="",
+        default=None,
         help="where the page is served (default 127.0.0.1:4040; port 0 takes one that is free)",
     )
     console.add_argument(

@@ -18,10 +18,12 @@ from transom.cli.notices import compiling_announced, notice, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.shell_show import aligned
 from transom.cli.summary import summary
+from transom.cli.watching import Watching
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
 from transom.console.open import require, run_console
 from transom.core.text import visible
+from transom.monitoring.watched import RunWatch
 from transom.plan.catalogue import ExplainStatement, ShowStatement
 from transom.program.growth_notes import growth_notes
 from transom.program.interrupt import Terminated
@@ -47,6 +49,7 @@ def main(options: argparse.Namespace) -> int:
         absolute(options.dead_letters),
         confinement(options.within),
     )
+    watching = Watching.of(options)
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         planned = session.prepare(text, fixed, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
@@ -84,10 +87,10 @@ def main(options: argparse.Namespace) -> int:
                 answer=answer,
             )
 
-        display = Display(screen, shown=not options.plain, first=STARTING[options.runtime])
-        around = partial(_console, planned=standing, session=session, address=options.console)
-        with compiling_announced(display.announce):
-            _run(assemble, display, options, around)
+        display = Display(screen, shown=not options.plain and not watching.logs_here, first=STARTING[options.runtime])
+        with compiling_announced(display.announce), watching.over(silent=not display.shown) as seen:
+            around = partial(_console, planned=standing, session=session, address=options.console)
+            _run(assemble, display, seen, options, around)
     return 0
 
 
@@ -109,6 +112,7 @@ def _console(run: Run, planned: Sequence[Planned], session: Session, address: st
 def _run(
     assemble: Callable[[], Run],
     display: Display,
+    seen: RunWatch,
     options: argparse.Namespace,
     around: Callable[[Run], AbstractContextManager[None]],
 ) -> None:
@@ -116,9 +120,10 @@ def _run(
     run: Run | None = None
     had_ended = False
     try:
-        with display:
+        with display, seen:
             run = assemble()
             had_ended = bool(run.queries) and run.finished
+            seen.run = run
             with around(run):
                 run.run(until_full(display.watch))
     except (KeyboardInterrupt, Terminated):

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from transom.console.board import Board, ShownQuery
 from transom.core.text import visible
+from transom.monitoring.history import SeriesHistory
 from transom.program.live_answer import LiveAnswer, LiveView
 
 TICK: Final = 0.5
@@ -24,8 +25,6 @@ _IDLE_TICK: Final = 5.0
 
 MOST_CLIENTS: Final = 64
 _SECONDS_OF_RATE: Final = 5.0
-_MOST_POINTS: Final = 720
-_SERIES: Final = ("rows_per_second", "rows_out_per_second", "lag_seconds", "state_bytes", "late", "rejected")
 
 Json = dict[str, Any]
 
@@ -56,31 +55,12 @@ class Rates:
         return {name: (count - before.get(name, count)) / span if span > 0 else 0.0 for name, count in counts.items()}
 
 
-class _History:
-    """The series of a query: every ten seconds for two hours; what is younger in as many points again."""
-
-    def __init__(self) -> None:
-        self.recent: deque[tuple[float, ...]] = deque(maxlen=_MOST_POINTS)
-        self.coarse: deque[tuple[float, ...]] = deque(maxlen=_MOST_POINTS)
-
-    def add(self, point: tuple[float, ...]) -> None:
-        if not self.recent or point[0] - self.recent[-1][0] >= 0.9:
-            self.recent.append(point)
-        if not self.coarse or point[0] - self.coarse[-1][0] >= 10:
-            self.coarse.append(point)
-
-    def points(self) -> list[tuple[float, ...]]:
-        first = self.recent[0][0] if self.recent else 0.0
-        return [*(point for point in list(self.coarse) if point[0] < first), *list(self.recent)]
-
-
 class _Followed:
     """What is remembered of a query from tick to tick."""
 
     def __init__(self, query: ShownQuery) -> None:
         self.query = query
         self.rates = Rates()
-        self.history = _History()
         self.status: Json = {}
         self.last = False
 
@@ -92,6 +72,7 @@ class Feed:
         self.board = board
         self._tick = tick
         self._clock = clock
+        self._history = SeriesHistory()
         self._followed: dict[int, _Followed] = {}
         self._overview = b"null"
         self._details: dict[str, bytes] = {}
@@ -158,16 +139,9 @@ class Feed:
             if loop is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(self._wake)
 
-    def history(self, name: str) -> Json:
+    def history(self, name: str, seconds: float) -> Json:
         """The series of a query, by column."""
-        for one in list(self._followed.values()):
-            if one.query.name == name:
-                points = one.history.points()
-                return {
-                    "at": [point[0] for point in points],
-                    **{series: [point[1 + i] for point in points] for i, series in enumerate(_SERIES)},
-                }
-        return {}
+        return self._history.of(name, seconds, self._clock())
 
     def query(self, name: str) -> ShownQuery | None:
         return next((query for query in self.board.queries() if query.name == name), None)
@@ -194,10 +168,17 @@ class Feed:
         status["text"] = one.query.text
         status["stoppable"] = one.query.stop is not None
         one.status = status
-        kept = sum(each["state_bytes"] for each in operators)
-        late, rejected = (sum(each[what] for each in inputs) for what in ("late", "rejected"))
-        lag = status.get("lag_seconds")
-        one.history.add((now, rates["in"], rates["out"], lag, kept, late, rejected))
+        values = {
+            "rows_per_second": rates["in"],
+            "rows_out_per_second": rates["out"],
+            "lag_seconds": status.get("lag_seconds"),
+            "rows_waiting": sum(each["waiting"] for each in inputs),
+            "rows_late": sum(each["late"] for each in inputs),
+            "rows_rejected": sum(each["rejected"] for each in inputs),
+            "state_rows": sum(each["state_rows"] for each in operators),
+            "state_bytes": sum(each["state_bytes"] for each in operators),
+        }
+        self._history.add(one.query.name, now, values)
 
     def _answer(self, query: ShownQuery) -> tuple[int, bytes]:
         if query.view is None:

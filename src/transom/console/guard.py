@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
+from transom.monitoring.address import Address
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -32,33 +34,27 @@ HEADERS: Final = {
 }
 
 
-def hosts_of(host: str, port: int) -> frozenset[str] | None:
+def hosts_of(address: Address) -> frozenset[str] | None:
     """What a request may name as its host; None: any address in numbers, of a server that listens on all of them.
 
-    >>> sorted(hosts_of("127.0.0.1", 80)), hosts_of("0.0.0.0", 80)
+    >>> sorted(hosts_of(Address("127.0.0.1", 80))), hosts_of(Address("0.0.0.0", 80))
     (['127.0.0.1:80', '[::1]:80', 'localhost:80'], None)
     """
-    if host in ("0.0.0.0", "::"):
+    if address.host in ("0.0.0.0", "::"):
         return None
-    named = f"[{host}]" if ":" in host else host
-    names = {named, "127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else {named}
-    return frozenset(f"{name}:{port}" for name in names)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    found = {str(address).lower()}
+    if address.is_local:
+        found |= {f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    return frozenset(found)
 
 
 class RequestGuard:
     """Answers what is not meant for the app with a word of refusal, and says with every answer what a page may do."""
 
-    def __init__(self, app: App, host: str, port: int) -> None:
+    def __init__(self, app: App, address: Address) -> None:
         self._app = app
-        self._hosts = hosts_of(host, port)
-        self._port = port
+        self._hosts = hosts_of(address)
+        self._port = address.port
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

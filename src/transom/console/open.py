@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from transom.console.board import Board, RunBoard, SessionBoard
-from transom.core.errors import OptionError, TransomError
+from transom.core.errors import TransomError
+from transom.monitoring.address import Address
 from transom.program.planned import Planned
 from transom.program.run import Run
 
@@ -22,42 +23,25 @@ if TYPE_CHECKING:
     from transom.console.feed import Feed
     from transom.session import Session
 
-HOST: Final = "127.0.0.1"
 PORT: Final = 4040
 _SECONDS_TO_END: Final = 5.0
-
-
-def address_of(text: str) -> tuple[str, int]:
-    """
-    >>> address_of(""), address_of("8080"), address_of("0.0.0.0:80"), address_of("[::1]:0"), address_of("localhost")
-    (('127.0.0.1', 4040), ('127.0.0.1', 8080), ('0.0.0.0', 80), ('::1', 0), ('localhost', 4040))
-    """
-    host, colon, port = text.rpartition(":")
-    if text.endswith("]"):
-        host, port = text, ""
-    elif not colon:
-        host, port = ("", text) if text.isdecimal() else (text, "")
-    if port and not (port.isdecimal() and int(port) < 65536):
-        raise OptionError(f"'{text}' is no address", remedy="write HOST:PORT, or a port alone")
-    return host.strip("[]") or HOST, int(port) if port else PORT
 
 
 class Console:
     """It is served until `close`. `url` is the address to open, with the token if there is one."""
 
-    def __init__(self, feed: Feed, editor: Editor | None, address: tuple[str, int], allow_changes: bool) -> None:
+    def __init__(self, feed: Feed, editor: Editor | None, address: Address, allow_changes: bool) -> None:
         import uvicorn
 
         from transom.console.guard import RequestGuard
         from transom.console.server import console_app
 
-        host, port = address
-        self._socket = _listening(host, port)
-        self.host, self.port = host, int(self._socket.getsockname()[1])
+        self._socket = _listening(address)
+        self.address = address.with_port(int(self._socket.getsockname()[1]))
         self.token = secrets.token_urlsafe(24) if allow_changes else None
         self.feed = feed
         config = uvicorn.Config(
-            RequestGuard(console_app(feed, editor, self.token), host, self.port),  # type: ignore[arg-type]
+            RequestGuard(console_app(feed, editor, self.token), self.address),  # type: ignore[arg-type]
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -78,8 +62,7 @@ class Console:
 
     @property
     def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/" + (f"#token={self.token}" if self.token else "")
+        return f"http://{self.address}/" + (f"#token={self.token}" if self.token else "")
 
     def close(self) -> None:
         self._server.should_exit = True
@@ -112,7 +95,7 @@ def session_console(session: Session, address: str, allow_changes: bool) -> Cons
     from transom.console.feed import Feed
 
     board = SessionBoard(session, session.runtime)
-    return Console(Feed(board), Editor(session, board), address_of(address), allow_changes)
+    return Console(Feed(board), Editor(session, board), Address.read(address or str(PORT), PORT), allow_changes)
 
 
 def run_console(run: Run, planned: Sequence[Planned], session: Session, address: str) -> Console:
@@ -120,7 +103,7 @@ def run_console(run: Run, planned: Sequence[Planned], session: Session, address:
     from transom.console.feed import Feed
 
     board = RunBoard(run, planned, session.taps, lambda: session.explain_together(planned), session.runtime)
-    return Console(Feed(board), None, address_of(address), False)
+    return Console(Feed(board), None, Address.read(address or str(PORT), PORT), False)
 
 
 def board_console(board: Board, address: str) -> Console:
@@ -128,7 +111,7 @@ def board_console(board: Board, address: str) -> Console:
     require()
     from transom.console.feed import Feed
 
-    return Console(Feed(board), None, address_of(address), False)
+    return Console(Feed(board), None, Address.read(address or str(PORT), PORT), False)
 
 
 def require() -> None:
@@ -142,23 +125,18 @@ def require() -> None:
         ) from None
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+def _listening(address: Address) -> socket.socket:
+    with address.taken_is_an_error("the console"):
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         opened = socket.socket(family, socket.SOCK_STREAM)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            opened.bind((host, port))
+            opened.bind((address.host, address.port))
             opened.listen(64)
         except OSError:
             opened.close()
             raise
         return opened
-    except OSError as error:
-        raise TransomError(
-            f"the console cannot listen on {host}:{port}: {error.strerror or error}",
-            remedy="give another address; port 0 takes one that is free",
-        ) from None
 
 
 def _serve(server: uvicorn.Server, opened: socket.socket) -> None:

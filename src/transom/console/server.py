@@ -69,7 +69,9 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
         return _json({"ok": True, "text": query.text, "explain": found, "plan": plans[0] if plans else None})
 
     async def history(request: Request) -> Response:
-        return _json(feed.history(request.query_params.get("query", "")))
+        seconds = request.query_params.get("seconds", "")
+        reach = min(int(seconds) if seconds.isdecimal() and len(seconds) < 8 else 600, 86_400)
+        return _json(feed.history(request.query_params.get("query", ""), reach))
 
     async def events(request: Request) -> Response:
         if feed.full:

@@ -41,11 +41,13 @@ def status_json(
     state: State | None = None,
     now: int | None = None,
     rows_per_second: float = 0.0,
+    rows_out_per_second: float = 0.0,
     batch_seconds: float | None = None,
     history: dict[str, Any] | None = None,
     error: BaseException | None = None,
 ) -> dict[str, Any]:
-    """`now` is the clock in microseconds since 1970, from which the lag is counted.
+    """`now` is the clock in microseconds since 1970, from which the lag is counted. A rate is measured by whoever looks
+    more than once (`Monitor`).
 
     >>> from transom import Session
     >>> session = Session()
@@ -60,11 +62,13 @@ def status_json(
         "runtime": runtime,
         "state": state or state_of(not status.finished, status.finished, error),
         "progress": iso(status.progress),
+        "progress_seconds": None if iso(status.progress) is None else status.progress / SECOND,
         "lag_seconds": lag(status.progress, now),
         "held_back_by": _held_back_by(status),
         "rows_in": sum(one.rows_in for one in status.inputs),
         "rows_out": status.rows_out,
         "rows_per_second": round(rows_per_second, 1),
+        "rows_out_per_second": round(rows_out_per_second, 1),
         "batches": status.steps,
         "batch_seconds": batch_seconds,
         "inputs": [_input(one, now) for one in status.inputs],

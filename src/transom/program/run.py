@@ -151,6 +151,8 @@ def until_full(watch: Callable[[Run], None] = lambda run: None) -> Callable[[Run
 
 
 class Runtime(Protocol):
+    name: str
+
     @property
     def missing_settings(self) -> Sequence[object]:
         """What the place where queries run should have and has not, each as a line to write."""

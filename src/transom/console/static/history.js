@@ -7,25 +7,28 @@ const CHARTS = [
   { title: "Rows a second", series: [["in", "rows_per_second", "--accent", []], ["out", "rows_out_per_second", "--warn", [6, 4]]], text: rate },
   { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []]], text: span },
   { title: "Bytes kept", series: [["state", "state_bytes", "--accent", []]], text: bytes },
-  { title: "Rows not used", series: [["late", "late", "--warn", [6, 4]], ["rejected", "rejected", "--bad", []]], text: rate },
+  { title: "Rows not used", series: [["late", "rows_late", "--warn", [6, 4]], ["rejected", "rows_rejected", "--bad", []]], text: rate },
 ];
 
 export function historyView(context, name) {
-  const node = el("div", { class: "halves" });
+  const charted = el("div", { class: "halves" });
+  const reach = el("select", { "aria-label": "How far back", onchange: () => renew() },
+    ...[[600, "ten minutes"], [7200, "two hours"], [86400, "a day"]].map(([seconds, title]) => el("option", { value: seconds }, title)));
+  const node = el("div", {}, el("div", { class: "actions" }, "The last ", reach), charted);
   let charts = [], closed = false;
 
   async function renew() {
-    const found = await context.ask(`/api/history?${new URLSearchParams({ query: name })}`);
+    const found = await context.ask(`/api/history?${new URLSearchParams({ query: name, seconds: reach.value })}`);
     if (closed) return;
-    if (!found.at?.length) {
-      node.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back two hours.")));
+    if (!found.time?.length) {
+      charted.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back a day.")));
       return;
     }
     if (!charts.length) {
-      node.replaceChildren();
-      charts = CHARTS.map((one) => chart(one, node));
+      charted.replaceChildren();
+      charts = CHARTS.map((one) => chart(one, charted));
     }
-    for (const { one, plot } of charts) plot.setData([found.at, ...one.series.map(([, column]) => found[column])]);
+    for (const { one, plot } of charts) plot.setData([found.time, ...one.series.map(([, column]) => found[column])]);
   }
 
   const timer = setInterval(renew, 2000);

@@ -49,6 +49,8 @@ class Sources(Protocol):
 
 
 class LocalRuntime:
+    name = "local"
+
     def __init__(self, inputs: Sources) -> None:
         listen()
         self._inputs = inputs

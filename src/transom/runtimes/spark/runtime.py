@@ -41,6 +41,8 @@ from transom.runtimes.spark.workers import Needs, check_workers
 class SparkRuntime:
     """`spark` is a session to be used as it is; without one, one is started when it is first needed."""
 
+    name = "spark"
+
     def __init__(self, inputs: SessionInputs, spark: SparkSession | None = None, cores: int | None = None) -> None:
         if spark is not None:
             settings.check(spark)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+import time
+
+from transom import Session
+from transom.core.errors import SourceError
+from transom.core.time import FOREVER, SECOND, UNITS
+from transom.monitoring.snapshot import status_json
+from transom.program.status import InputStatus, OperatorStatus, Status
+
+NOW = 1_700_000_000 * SECOND
+
+
+def made(**changed: object) -> Status:
+    smoke = InputStatus("smoke", 10, 5, 2, 1, 2, NOW - 300 * SECOND, False, {"late": 2})
+    heat = InputStatus("heat", 7, 7, 0, 0, 0, NOW - 60 * SECOND, False, {})
+    rooms = InputStatus("rooms", 3, 3, 0, 0, 0, None, True, {})
+    join = OperatorStatus(3, "Join", "ring_hash", 12, 4, 1, 4096, 0.5, 9)
+    known: dict[str, object] = {
+        "name": "alarms",
+        "inputs": (smoke, heat, rooms),
+        "operators": (join,),
+        "progress": NOW - 300 * SECOND,
+        "held_back_by": "smoke",
+        "rows_out": 4,
+        "steps": 6,
+        "finished": False,
+    }
+    return Status(**(known | changed))  # type: ignore[arg-type]
+
+
+def test_what_holds_time_back_is_measured_against_the_furthest_input() -> None:
+    found = status_json(made(), now=NOW)
+    assert found["held_back_by"] == {"input": "smoke", "seconds": 240.0}
+    assert (found["lag_seconds"], found["rows_in"], found["state"]) == (300.0, 20, "running")
+    assert [one["lag_seconds"] for one in found["inputs"]] == [300.0, 60.0, None]
+
+
+def test_every_row_of_an_input_is_accounted_for() -> None:
+    for one in status_json(made(), now=NOW)["inputs"]:
+        assert one["rows_in"] == one["used"] + one["late"] + one["rejected"] + one["waiting"]
+
+
+def test_it_is_json_without_numbers_that_json_has_not() -> None:
+    for status in (made(), made(progress=FOREVER, held_back_by=None, finished=True), made(inputs=(), operators=())):
+        text = json.dumps(status_json(status, now=NOW), allow_nan=False)
+        assert json.loads(text)["name"] == "alarms"
+
+
+def test_what_has_no_progress_has_no_lag() -> None:
+    ended = status_json(made(progress=FOREVER, finished=True), now=NOW)
+    assert (ended["progress"], ended["lag_seconds"], ended["state"]) == (None, None, "finished")
+
+
+def test_an_error_is_shown_and_what_was_taken_from_the_environment_is_not() -> None:
+    found = status_json(made(), error=SourceError("the file is gone", remedy="bring it back"))
+    assert found["state"] == "failed" and "the file is gone" in found["error"] and "bring it back" in found["error"]
+
+
+def test_the_handle_of_a_query_says_the_same() -> None:
+    before = time.time_ns() // 1000
+    with Session() as session:
+        session.stream("s", [{"t": "2024-05-01", "k": None}, {"t": "2024-05-02", "k": "x"}], time="t")
+        query = session.start("SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k", name="counts")
+        query.await_termination(60)
+        found = status_json(query.status, now=before + UNITS["day"])
+    assert (found["name"], found["rows_in"], found["rows_out"]) == ("counts", 2, 4)
+    assert {one["title"] for one in found["operators"]} >= {"scan", "window range"}
