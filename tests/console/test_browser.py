@@ -135,7 +135,9 @@ def test_a_page_left_open_does_not_grow(opened: Browser) -> None:
     """Ticks come fifty times as fast as for people: twenty seconds are a quarter of an hour."""
     building = Building(pause=0.005)
     building.start()
-    console = Console(Feed(SessionBoard(building.session, "local"), tick=0.01), None, Address("127.0.0.1", 0), False)
+    console = Console(
+        Feed(SessionBoard(building.session, "local"), tick=0.01, share=1.0), None, Address("127.0.0.1", 0), False
+    )
     sizes: dict[str, list[tuple[float, float]]] = {}
     try:
         for place in ("queries", "query/hot%20rooms/answer", "query/rooms%20now/answer", "query/hot%20rooms/inputs"):

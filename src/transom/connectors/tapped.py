@@ -16,7 +16,7 @@ import pyarrow as pa
 from transom.connectors.answer_view import AnswerView
 from transom.connectors.connector import Opening, OpenSink, Sink, TaskWriter
 
-MOST_ROWS: Final = 2_000
+MOST_ROWS: Final = 1_000
 """So many rows of an answer are kept."""
 
 

@@ -23,6 +23,9 @@ TICK: Final = 0.5
 _IDLE_TICK: Final = 5.0
 """How often queries are looked at for their history while nobody looks."""
 
+MOST_OF_A_CORE: Final = 0.015
+"""What the queries leave to whoever looks at them."""
+
 MOST_CLIENTS: Final = 64
 _SECONDS_OF_RATE: Final = 5.0
 
@@ -66,11 +69,14 @@ class _Followed:
 
 
 class Feed:
-    """`tick` in seconds; another clock than time's own is for tests."""
+    """`tick` in seconds; ticks come more slowly where they would take more than this `share` of a core."""
 
-    def __init__(self, board: Board, tick: float = TICK, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, board: Board, tick: float = TICK, share: float = MOST_OF_A_CORE, clock: Callable[[], float] = time.time
+    ) -> None:
         self.board = board
         self._tick = tick
+        self._share = share
         self._clock = clock
         self._history = SeriesHistory()
         self._followed: dict[int, _Followed] = {}
@@ -88,8 +94,6 @@ class Feed:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.Future[None] | None = None
         self._number = 0
-        self.seconds = 0.0
-        """What all ticks have taken of this thread's time."""
 
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
@@ -97,9 +101,11 @@ class Feed:
         while not self._stop:
             began = time.thread_time()
             self.tick()
-            self.seconds += time.thread_time() - began
-            self._look.wait(self._tick if self._clients else _IDLE_TICK)
-            if self._look.is_set():
+            pause = max(self._tick, (time.thread_time() - began) / self._share)
+            if self._clients:
+                time.sleep(pause)  # whoever comes meanwhile waits for the next tick, like the others
+            else:
+                self._look.wait(max(pause, _IDLE_TICK))
                 self._look.clear()
 
     def stop(self) -> None:

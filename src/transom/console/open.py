@@ -53,11 +53,11 @@ class Console:
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
-        self._threads = [
+        self.threads = [
             threading.Thread(target=_serve, args=(self._server, self._socket), name="transom console", daemon=True),
             threading.Thread(target=feed.run, name="transom console feed", daemon=True),
         ]
-        for thread in self._threads:
+        for thread in self.threads:
             thread.start()
 
     @property
@@ -67,15 +67,15 @@ class Console:
     def close(self) -> None:
         self._server.should_exit = True
         self.feed.stop()
-        for thread in self._threads:
+        for thread in self.threads:
             if thread is not threading.current_thread():
                 thread.join(_SECONDS_TO_END)
         self._socket.close()
 
     def wait(self) -> None:
         """Until it is closed, or somebody interrupts."""
-        while self._threads[0].is_alive():
-            self._threads[0].join(0.5)
+        while self.threads[0].is_alive():
+            self.threads[0].join(0.5)
 
     def __enter__(self) -> Console:
         return self
