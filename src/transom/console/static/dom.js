@@ -100,5 +100,5 @@ export const state = (name) => ({ text: STATES[name] ?? name ?? "", cls: `state 
 
 export function held(one) {
   if (!one) return "";
-  return one.seconds ? `${one.input}, ${span(one.seconds)}` : one.input;
+  return one.seconds >= 1 ? `${one.input}, ${span(one.seconds)}` : one.input;
 }

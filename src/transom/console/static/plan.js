@@ -7,7 +7,7 @@ const WIDTH = 232, HEIGHT = 94;
 
 export function planView(context, name) {
   const text = el("pre");
-  const graph = el("div", { class: "card scroll" }, empty("The plan is on its way."));
+  const graph = el("div", { class: "card scroll graph" }, empty("The plan is on its way."));
   const busiest = el("p", { class: "faint" });
   const about = el("div", { class: "card" }, el("h2", {}, "Operator"), empty("Click an operator to see what it keeps and why it was chosen."));
   const explained = el("pre", { class: "plan" });

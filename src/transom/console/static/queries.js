@@ -9,7 +9,7 @@ const COLUMNS = [
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
   { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
   { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => span(q.lag_seconds) },
-  { title: "Held back by", cell: (q) => ({ text: q.state === "running" ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
+  { title: "Held back by", cls: "plain", cell: (q) => ({ text: q.state === "running" ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
   { title: "Rejected", cls: "n", cell: (q) => ({ text: count(q.rejected), cls: q.rejected ? "bad" : "faint" }) },
   { title: "Shed", cls: "n", hint: "Rows left out because there was too much to do", cell: (q) => ({ text: count(q.shed), cls: q.shed ? "bad" : "faint" }) },
@@ -34,7 +34,7 @@ export function queriesView(context) {
     setText(running.value, `${active.length} of ${queries.length}`);
     setText(rows.value, rate(total(active, "rows_per_second")));
     setText(out.value, rate(total(active, "rows_out_per_second")));
-    const slow = active.filter((q) => q.held_back_by?.seconds).sort((a, b) => b.held_back_by.seconds - a.held_back_by.seconds)[0];
+    const slow = active.filter((q) => q.held_back_by?.seconds >= 1).sort((a, b) => b.held_back_by.seconds - a.held_back_by.seconds)[0];
     setText(worst.value, slow ? held(slow.held_back_by) : "nothing");
     body.hidden = !queries.length;
     none.hidden = queries.length > 0;
