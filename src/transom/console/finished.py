@@ -14,7 +14,7 @@ from transom.connectors.tapped import AnswerTap
 from transom.console.board import ShownQuery
 from transom.core.errors import CheckpointError
 from transom.monitoring.snapshot import iso
-from transom.program.checkpoint_folder import MANIFEST, STATE, is_there, read
+from transom.program.checkpoint_folder import MANIFEST, STATE, read
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.live_answer import LiveView
 from transom.runtimes.local.intake import InputReading
@@ -71,7 +71,8 @@ class CheckpointBoard:
                 ledger = zip(_LEDGER, counts, strict=True)
                 found[each.lower()] |= {**dict(ledger), "name": each, "watermark": iso(watermark)}
         if self._manifest.runtime == "spark":
-            progress = self._read_spark(name, found)
+            progress, rows_out = self._read_spark(name, found)
+            ended = bool(found) and all(each["ended"] for each in found.values())
         return {
             "name": name,
             "runtime": self._manifest.runtime,
@@ -95,28 +96,39 @@ class CheckpointBoard:
             return []
         return [codec.decode(part.tobytes(), (InputReading,)) for part in codec.decode(data, ())]
 
-    def _read_spark(self, name: str, inputs: dict[str, Json]) -> str | None:
-        """What the partitions reported last: rows of every input, and how far the answer is out."""
-        for folder in (self._folder, os.path.join(self._folder, name)):
-            path = os.path.join(folder, _SPARK_STATUS)
-            if not is_there(path):
-                continue
-            reported = _reported_by_partitions(path)
-            for one in reported:
-                for each, seen in one.get("seen", {}).items():
-                    if each in inputs:
-                        inputs[each]["rows_in"] += seen[0]
-                        inputs[each]["late"] += seen[1]
-                        inputs[each]["rejected"] += seen[2]
-                for each, (used, late, rejected) in one.get("inputs", {}).items():
-                    if each in inputs:
-                        inputs[each]["used"] += used
-                        inputs[each]["late"] += late
-                        inputs[each]["rejected"] += rejected
-            for each in inputs.values():
-                each["waiting"] = max(each["rows_in"] - each["used"] - each["late"] - each["rejected"], 0)
-            return iso(min((one["progress"] for one in reported), default=None))
-        return None
+    def _read_spark(self, name: str, inputs: dict[str, Json]) -> tuple[str | None, int]:
+        """What the partitions reported last: where the rows of every input went, how far the answer is out, and how
+        many rows it had."""
+        reported = self._reported_of(name)
+        for one in reported:
+            for each, (rows_in, late, rejected, *_) in one["seen"].items():
+                inputs[each]["rows_in"] += rows_in
+                inputs[each]["late"] += late
+                inputs[each]["rejected"] += rejected
+            for each, (used, late, rejected) in one["inputs"].items():
+                inputs[each]["used"] += used
+                inputs[each]["late"] += late
+                inputs[each]["rejected"] += rejected
+            for each, reasons in one["reasons"].items():
+                for reason, count in reasons.items():
+                    inputs[each]["reasons"][reason] = inputs[each]["reasons"].get(reason, 0) + count
+        for each in inputs.values():
+            each["waiting"] = each["rows_in"] - each["used"] - each["late"] - each["rejected"]
+            each["ended"] = any(one["seen"].get(each["name"], [0] * 4)[3] for one in reported)
+        own = [one["queries"].get(name, one) for one in reported]
+        return iso(min((one["progress"] for one in reported), default=None)), sum(one["rows_out"] for one in own)
+
+    def _reported_of(self, name: str) -> list[Json]:
+        """Of a query by itself, or of those with which it shares a join, whose folder has the name of the first."""
+        found = self._reported_in(name)
+        for other in self._manifest.queries if not found else ():
+            shared = self._reported_in(f"shared-{other}")
+            if any(name in one["queries"] for one in shared):
+                return shared
+        return found
+
+    def _reported_in(self, folder: str) -> list[Json]:
+        return _reported_by_partitions(os.path.join(self._folder, folder, _SPARK_STATUS))
 
 
 def _reported_by_partitions(path: str) -> list[Json]:
