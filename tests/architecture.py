@@ -19,7 +19,7 @@ FLOORS: Final = (
     {"program"},
     {"runtimes.reference", "runtimes.local", "runtimes.spark", "monitoring"},
     {"session", "testing"},
-    {"cli", "console"},
+    {"cli", "console", "notebook"},
 )
 """Imports point down only. Rooms of one floor are strangers to each other."""
 
@@ -31,6 +31,7 @@ ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     (PACKAGE, "program"): "as above",
     (PACKAGE, "pipeline"): "as above",
     (PACKAGE, "core"): "as above",
+    (PACKAGE, "notebook"): "`%load_ext transom` opens it",
     ("cli", PACKAGE): "the package knows its version",
     ("cli", "console"): "a command opens it",
     ("session", "console"): "`session.console()` opens it, when it is asked for",

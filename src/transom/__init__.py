@@ -110,5 +110,12 @@ if not TYPE_CHECKING:  # a type checker would take it that every name is there
         return getattr(import_module(_HOMES[name]), name)
 
 
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext transom` calls: notebooks learn %%cql."""
+    from transom.notebook.magic import register
+
+    register(shell)
+
+
 def __dir__() -> list[str]:
     return __all__

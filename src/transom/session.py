@@ -305,11 +305,30 @@ class Session:
         >>> results[0].text, results[1].text.splitlines()[0]
         (None, '#1 static_table: table t')
         """
+        return self._execute(text, emit, checkpoint, end, parameters)
+
+    def execute_watched(
+        self, text: str, watch: Callable[[Run], None], when_over: Callable[[Run], None], *, emit: Emit = "changes"
+    ) -> Results:
+        """The same, looked at while it runs: by `watch` after batches, and once it is over."""
+        return self._execute(text, emit, None, None, {}, watch, when_over)
+
+    def _execute(
+        self,
+        text: str,
+        emit: Emit,
+        checkpoint: str | None,
+        end: bool | None,
+        parameters: Mapping[str, Value],
+        watch: Callable[[Run], None] = lambda run: None,
+        when_over: Callable[[Run], None] = lambda run: None,
+    ) -> Results:
         planned = self.prepare(text, parameters=parameters, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
-            run.run(until_full())
+            run.run(until_full(watch))
+            when_over(run)
         queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
         return Results(self._result(one, queries.get(id(one))) for one in planned)
 

@@ -35,8 +35,8 @@ def session() -> Iterator[Session]:
 
 def client(session: Session, token: str | None = None, host: str = "127.0.0.1") -> TestClient:
     board = SessionBoard(session, "local")
-    app = RequestGuard(console_app(Feed(board), Editor(session, board), token), Address(host, 4040))  # type: ignore[arg-type]
-    return TestClient(app, base_url="http://127.0.0.1:4040")  # type: ignore[arg-type]
+    app = RequestGuard(console_app(Feed(board), Editor(session, board), token), Address(host, 4040))
+    return TestClient(app, base_url="http://127.0.0.1:4040")
 
 
 @pytest.fixture

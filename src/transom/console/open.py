@@ -41,7 +41,7 @@ class Console:
         self.token = secrets.token_urlsafe(24) if allow_changes else None
         self.feed = feed
         config = uvicorn.Config(
-            RequestGuard(console_app(feed, editor, self.token), self.address),  # type: ignore[arg-type]
+            RequestGuard(console_app(feed, editor, self.token), self.address),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -93,7 +93,8 @@ class LiveView:
         own = {"stream": 1, "changes": 2, "net": 1}.get(form, 0)
         columns = names[:-2] if form == "lifetimes" else names[own:]
         table: tuple[Cells, ...] | None = None
-        count, bars = 0, ()
+        count = 0
+        bars: tuple[Bar, ...] = ()
         match form:
             case "latest":
                 table, count = self._snapshot(newest)
