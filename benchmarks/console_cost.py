@@ -49,7 +49,7 @@ def main() -> None:
         session.close()
     for what, (batches, total, shown) in {"nobody watches": unwatched, "ten watch": watched}.items():
         rate = batches / max(total - shown, 1e-9)
-        print(f"{what:>15}: {batches / QUERIES:6.0f} batches/s a query, {rate:6.0f} batches a CPU second of the queries")
+        print(f"{what:>15}: {batches / QUERIES:6.0f} batches/s a query, {rate:6.0f} a CPU second of the queries")
         print(f"{'':>15}  the process took {total:4.0%} of a core, the console {shown:5.2%}")
 
 

@@ -31,7 +31,6 @@ ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     (PACKAGE, "program"): "as above",
     (PACKAGE, "pipeline"): "as above",
     (PACKAGE, "core"): "as above",
-    (PACKAGE, "notebook"): "`%load_ext transom` opens it",
     ("cli", PACKAGE): "the package knows its version",
     ("cli", "console"): "a command opens it",
     ("session", "console"): "`session.console()` opens it, when it is asked for",

@@ -15,13 +15,13 @@ from transom.program.streaming_query import StreamingQuery
 _SECONDS: Final = 1.0
 
 
-class Shown(Protocol):
+class DisplayHandle(Protocol):
     """What IPython's display gives: it can be shown anew in its place."""
 
     def update(self, obj: Any) -> None: ...
 
 
-Show = Callable[[Any], Shown]
+Show = Callable[[Any], DisplayHandle]
 
 
 class Html:
@@ -65,7 +65,7 @@ class Running:
 
     def __init__(self, show: Show, seconds: float = _SECONDS) -> None:
         self._show, self._seconds = show, seconds
-        self._shown: Shown | None = None
+        self._shown: DisplayHandle | None = None
         self._began = self._looked = time.monotonic()
 
     def watch(self, run: Run) -> None:
