@@ -20,7 +20,7 @@ FLOORS: Final = (
     {"runtimes.reference", "runtimes.local", "runtimes.spark", "monitoring"},
     {"flight"},
     {"session", "testing"},
-    {"cli", "console"},
+    {"cli", "console", "notebook"},
 )
 """Imports point down only. Rooms of one floor are strangers to each other."""
 
@@ -33,6 +33,9 @@ ALSO_ALLOWED: Final[dict[tuple[str, str], str]] = {
     (PACKAGE, "pipeline"): "as above",
     (PACKAGE, "core"): "as above",
     ("cli", PACKAGE): "the package knows its version",
+    ("cli", "console"): "a command opens it",
+    ("session", "console"): "`session.console()` opens it, when it is asked for",
+    ("console", "session"): "types alone: what it shows is handed to it",
     ("runtimes.spark", PACKAGE): "workers must have the driver's version",
     (PACKAGE, "cli"): "`python -m transom` is the command line",
 }

@@ -110,5 +110,13 @@ if not TYPE_CHECKING:  # a type checker would take it that every name is there
         return getattr(import_module(_HOMES[name]), name)
 
 
+_MAGIC = "transom.notebook.magic"  # which imports what imports the package
+
+
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext transom` calls: notebooks learn %%cql."""
+    import_module(_MAGIC).register(shell)
+
+
 def __dir__() -> list[str]:
     return __all__

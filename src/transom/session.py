@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json as json_text
 import re
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from transom.connectors.connector import OpenSink
+from transom.connectors.memory import MemorySink
 from transom.connectors.screen import Screen
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
@@ -29,7 +32,7 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
-from transom.flight.live_answer import LiveAnswer, with_live_answer
+from transom.flight.answer_history import AnswerHistory, with_history
 from transom.flight.server import PORT as FLIGHT_PORT
 from transom.flight.server import FlightSqlServer
 from transom.monitoring.address import Address
@@ -55,22 +58,34 @@ from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.declare_function import SqlType, add_function, declared_function
 from transom.program.explained import Explained, explained, explained_all
-from transom.program.inputs import SessionInputs, of_spark
+from transom.program.inputs import FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
+from transom.program.putting_off import Where
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
+from transom.program.sample import Peek
 from transom.program.shown import shown
-from transom.program.statistics import sampling
+from transom.program.statistics import sampling, this_machine
 from transom.program.streaming_query import StreamingQuery
+from transom.program.taps import Taps
 from transom.runtimes.local.runtime import LocalRuntime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from transom.console.open import Console
+
 Body = TypeVar("Body")
+
+PREVIEWED: Final = 1_000
+"""So many rows of each input a preview reads."""
+
+PREVIEWED_AT_ONCE: Final = 100
+SECONDS_OF_PREVIEW: Final = 5.0
+"""When a preview ends, though it may have more to say."""
 
 
 class Session:
@@ -116,8 +131,10 @@ class Session:
         self._monitor: Monitor | None = None
         self._logs = False
         self._servers: list[MonitoringServer | FlightSqlServer] = []
-        self._answers: dict[str, LiveAnswer] | None = None
+        self._answers: dict[str, AnswerHistory] | None = None
         self.screen = Screen()
+        self.taps = Taps()
+        self._consoles: list[Console] = []
 
     @property
     def missing_settings(self) -> Sequence[object]:
@@ -293,11 +310,30 @@ class Session:
         >>> results[0].text, results[1].text.splitlines()[0]
         (None, '#1 static_table: table t')
         """
+        return self._execute(text, emit, checkpoint, end, parameters)
+
+    def execute_watched(
+        self, text: str, watch: Callable[[Run], None], when_over: Callable[[Run], None], *, emit: Emit = "changes"
+    ) -> Results:
+        """The same, looked at while it runs: by `watch` after batches, and once it is over."""
+        return self._execute(text, emit, None, None, {}, watch, when_over)
+
+    def _execute(
+        self,
+        text: str,
+        emit: Emit,
+        checkpoint: str | None,
+        end: bool | None,
+        parameters: Mapping[str, Value],
+        watch: Callable[[Run], None] = lambda run: None,
+        when_over: Callable[[Run], None] = lambda run: None,
+    ) -> Results:
         planned = self.prepare(text, parameters=parameters, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
-            run.run(until_full())
+            run.run(until_full(watch))
+            when_over(run)
         queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
         return Results(self._result(one, queries.get(id(one))) for one in planned)
 
@@ -447,9 +483,9 @@ class Session:
         ...     session.serve_sql("127.0.0.1:0").url.startswith("grpc://127.0.0.1:")
         True
         """
-        answers: dict[str, LiveAnswer] = {} if self._answers is None else self._answers
+        answers: dict[str, AnswerHistory] = {} if self._answers is None else self._answers
         server = FlightSqlServer(lambda: dict(answers), Address.read(address, FLIGHT_PORT))
-        self._answers = answers
+        self._answers, self.taps.remember = answers, self._remembered
         self._servers.append(server)
         return server
 
@@ -469,6 +505,8 @@ class Session:
 
     def close(self) -> None:
         """Stop the queries that are active, and Spark if this session started it."""
+        for opened in self._consoles:
+            opened.close()
         for run in self._runs:
             run.stop()
         if self._monitor is not None:
@@ -499,11 +537,47 @@ class Session:
         lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes
            not negative: a row would pass every operator twice
         """
-        planned = [one for one in self.prepare(text, fixed) if one.root is not None]
-        found = explained_all(
-            planned, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader
-        )
+        found = self.explain_together(self.prepare(text, fixed), analyze)
         return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
+
+    def preview(self, text: str, *, rows: int = PREVIEWED, emit: Emit = "changes") -> Result:
+        """The answer of a query over the first rows of its inputs, which it takes from nobody; in this process.
+
+        Nothing is declared and nothing is written: the rows of an INSERT are shown as well.
+
+        >>> session = Session()
+        >>> session.stream("s", [{"t": "2024-05-01", "a": 1}, {"t": "2024-05-02", "a": 2}], time="t")
+        >>> session.preview("ISTREAM(SELECT a FROM s)", rows=1).to_pylist()
+        [{'at': datetime.datetime(2024, 5, 1, 0, 0), 'a': 1}]
+        """
+        known = replace(self.catalogue)
+        statistics = sampling(self._inputs.peek, self._runtime.machine)
+        planned = read_program(text, known, {"batch_rows": PREVIEWED_AT_ONCE}, statistics, one_query=True)
+        (one,) = (each for each in planned if each.standing)
+        view = one.view() if one.sink is None else None
+        builder = SpecBuilder(
+            self.screen, this_machine, emit, answer=lambda one, name, schema: MemorySink(schema, view)
+        )
+        runtime = LocalRuntime(FirstInputs(self._inputs, rows))
+        run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
+        end = time.monotonic() + SECONDS_OF_PREVIEW
+        run.run(until_full(lambda run: run.stop() if time.monotonic() > end else None))
+        return Result(one.statement.text, run.queries[0].table(), status=run.queries[0].status())
+
+    def console(self, address: str = "127.0.0.1:4040", *, allow_changes: bool = False) -> Console:
+        """A page for a browser that shows the queries of this session while they run; it is served until its `close`
+        or that of the session. Its `url` is the address to open.
+
+        It answers this machine alone, unless the address is another one. With `allow_changes` whoever has the `url`,
+        which carries a random token, may declare inputs, and start and stop queries as the program may itself.
+
+        Needs `pip install 'transom[console]'`.
+        """
+        from transom.console.open import session_console
+
+        opened = session_console(self, address, allow_changes)
+        self._consoles.append(opened)
+        return opened
 
     # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
 
@@ -563,12 +637,36 @@ class Session:
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
         builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self._tap
+            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self.taps
         )
         run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
         run.listeners += self._listeners
         return run
+
+    @property
+    def runtime(self) -> str:
+        """Where queries run: "local", in this process, or "spark"."""
+        return self._runtime.name
+
+    @property
+    def machine(self) -> Where:
+        """What a planner is to know of the place where queries run."""
+        return self._runtime.machine
+
+    @property
+    def peek(self) -> Peek:
+        """Opens inputs to look at their first rows."""
+        return self._inputs.peek
+
+    def explain_together(self, planned: Sequence[Planned], analyze: bool = False) -> Explained:
+        """How the queries among the statements would run together."""
+        return explained_all(
+            [one for one in planned if one.root is not None],
+            self._runtime.measure if analyze else None,
+            self._runtime.machine,
+            self._runtime.reader,
+        )
 
     def explained(self, one: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
@@ -629,16 +727,15 @@ class Session:
         _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
         builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, tap=self._tap
+            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, taps=self.taps
         )
         return builder.specs([one], [name])[0]
 
-    def _tap(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
+    def _remembered(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
         """Whoever is served with answers hears of what goes to the sink."""
-        if self._answers is None:
-            return opens
-        live = self._answers[name] = LiveAnswer(name, one.catalogue.options.get("history") or 0)
-        return with_live_answer(opens, live)
+        answers = {} if self._answers is None else self._answers
+        answers[name] = AnswerHistory(name, one.catalogue.options.get("history") or 0)
+        return with_history(opens, answers[name])
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
         made = StreamingQuery(query, background, one, self._runtime.machine, self._runtime.reader)

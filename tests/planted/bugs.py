@@ -25,6 +25,7 @@ from tests.planted.bugs_of_ranks import RANKS
 from tests.planted.bugs_of_sharing import SHARING
 from tests.planted.bugs_of_slides import SLIDES
 from tests.planted.bugs_of_spark import SPARK
+from tests.planted.bugs_of_the_console import CONSOLE
 from tests.planted.bugs_of_the_rest import GROWTH, KEYS, PLAN, SCALAR, TABLES
 from tests.planted.bugs_of_time import LIFETIMES, PROGRESS, RESTART, WINDOW_TABLES, WINDOWS
 from tests.planted.bugs_of_trials import TRIALS
@@ -58,6 +59,7 @@ BUGS: Final = (
     *CHECKPOINTS,
     *FILES,
     *DATABASES,
+    *CONSOLE,
     *KAFKA,
     *SPARK,
     *PROCESSES,

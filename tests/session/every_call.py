@@ -56,7 +56,13 @@ def watch(query: StreamingQuery, seen: list[Progress]) -> None:
     assert query.await_progress(NOON + timedelta(seconds=1), timeout=60) and query.await_termination(timeout=60)
     last = query.last_progress
     assert last is not None and not query.is_active and query.exception() is None
-    print(query.name, query.status.progress, last.rows_per_second, [each.batch for each in query.recent_progress])
+    print(
+        query.name,
+        query.statement,
+        query.status.progress,
+        last.rows_per_second,
+        [each.batch for each in query.recent_progress],
+    )
     kept = [f"#{one.number} {one.state_rows}" for one in last.operators]
     print(kept, query.explain(), look(query.result), query.stop(timeout=60).finished, query)
 
@@ -67,6 +73,9 @@ def main() -> list[str]:
         session.on_progress(seen.append)
         declare(session)
         query = ask(session)
+        session.log_queries()
+        print(session.runtime, session.console("127.0.0.1:0").url, session.serve_metrics("127.0.0.1:0").url)
+        print(session.preview("SELECT floor FROM floors", rows=1).to_pylist(), session.monitor is session.monitor)
         with query.start(name="mine", replace=True) as running:
             watch(running, seen)
         started = session.start("SELECT floor FROM floors", name="floors", emit="changes", follow=False, replace=True)

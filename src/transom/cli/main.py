@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands)
     _add_shell(commands)
+    _add_console(commands)
     check = commands.add_parser("check", help="say whether a query file is right", epilog=f"{_PATHS} {_EXIT}")
     _add_query_file(check)
     _add_within(check)
@@ -151,6 +152,14 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="the input ends here: what waits for more is emitted, and no later run may bring any (what a run without "
         "--checkpoint does)",
     )
+    run.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="",
+        help="show the run in a browser, on this machine alone unless an address says otherwise (default "
+        "127.0.0.1:4040; write it behind FILE.cql)",
+    )
     run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
     _add_display_options(run)
     _add_watching(run)
@@ -194,6 +203,32 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
     _add_runtime(shell)
     _add_display_options(shell)
+
+
+def _add_console(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    console = commands.add_parser(
+        "console",
+        help="look at queries in a browser, and edit them",
+        description="Serves a page for a browser on this machine. The queries of FILE.cql run and wait for more input, "
+        "until Ctrl-C; of a CHECKPOINT what it tells is shown, and nothing runs.",
+        epilog=f"{_PATHS} {_EXIT}",
+    )
+    console.add_argument(
+        "file", metavar="FILE.cql|CHECKPOINT", nargs="?", help="queries to begin with, or the folder of a checkpoint"
+    )
+    _add_within(console)
+    _add_runtime(console)
+    console.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default=None,
+        help="where the page is served (default 127.0.0.1:4040; port 0 takes one that is free)",
+    )
+    console.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="whoever opens the address that is printed may declare inputs, and start and stop queries",
+    )
 
 
 def _add_runtime(parser: argparse.ArgumentParser, cores: str = "how many cores Spark may use (default: all)") -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from transom.cli.display import Display
 from transom.cli.messages import say
-from transom.cli.notices import compiling_announced, say_where
+from transom.cli.notices import compiling_announced, notice, say_where
 from transom.cli.query_file import UsageError, absolute, confinement, folder_of, read_query_file, read_settings
 from transom.cli.shell_show import aligned
 from transom.cli.summary import summary
 from transom.cli.watching import Watching
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
+from transom.console.open import require, run_console
 from transom.core.text import visible
 from transom.monitoring.watched import RunWatch
 from transom.plan.catalogue import ExplainStatement, ShowStatement
@@ -68,6 +71,10 @@ def main(options: argparse.Namespace) -> int:
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
             return TerminalSink(screen, name, schema, options.format, options.follow, one.view())
 
+        if options.console is not None:
+            require()
+            session.taps.watch()
+
         def assemble() -> Run:
             return session.assemble(
                 standing,
@@ -83,7 +90,8 @@ def main(options: argparse.Namespace) -> int:
 
         display = Display(screen, shown=not options.plain and not watching.logs_here, first=STARTING[options.runtime])
         with compiling_announced(display.announce), watching.over(session, silent=not display.shown) as seen:
-            _run(assemble, display, seen, options)
+            around = partial(_console, planned=standing, session=session, address=options.console)
+            _run(assemble, display, seen, options, around)
     return 0
 
 
@@ -91,7 +99,24 @@ def _analyzed(one: Planned) -> bool:
     return isinstance(one.statement, ExplainStatement) and one.statement.analyze
 
 
-def _run(assemble: Callable[[], Run], display: Display, seen: RunWatch, options: argparse.Namespace) -> None:
+@contextmanager
+def _console(run: Run, planned: Sequence[Planned], session: Session, address: str | None) -> Iterator[None]:
+    """Within it the run can be looked at, if it is to be."""
+    if address is None:
+        yield
+        return
+    with run_console(run, planned, session, address) as console:
+        notice(f"console at {console.url}")
+        yield
+
+
+def _run(
+    assemble: Callable[[], Run],
+    display: Display,
+    seen: RunWatch,
+    options: argparse.Namespace,
+    around: Callable[[Run], AbstractContextManager[None]],
+) -> None:
     """Says how it went, however it ended, unless an error says so."""
     run: Run | None = None
     had_ended = False
@@ -100,7 +125,8 @@ def _run(assemble: Callable[[], Run], display: Display, seen: RunWatch, options:
             run = assemble()
             had_ended = bool(run.queries) and run.finished
             seen.run = run
-            run.run(until_full(display.watch))
+            with around(run):
+                run.run(until_full(display.watch))
     except (KeyboardInterrupt, Terminated):
         _report(run)
         if options.checkpoint is not None:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from transom.core.errors import QueryError, TransomError
 from transom.core.schema import TIMESTAMP
 from transom.core.text import visible
+from transom.flight.answer_history import AnswerHistory, Snapshot
 from transom.flight.fold import COUNT, counted_sql, database, quoted
-from transom.flight.live_answer import LiveAnswer, Snapshot
 
 SECONDS: Final = 60.0
 """The most that a query may take."""
@@ -76,7 +76,7 @@ def _check_text(text: str) -> None:
 class Selected:
     """The rows of a query, which are made as they are taken."""
 
-    def __init__(self, text: str, answers: Mapping[str, LiveAnswer], seconds: float = SECONDS) -> None:
+    def __init__(self, text: str, answers: Mapping[str, AnswerHistory], seconds: float = SECONDS) -> None:
         _check_text(text)
         sql, instants = without_as_of(text)
         self._connection = database()
@@ -119,7 +119,7 @@ class Selected:
         self._timer.cancel()
         self._connection.close()
 
-    def _offer(self, schema: str, name: str, answer: LiveAnswer, instant: int | None) -> None:
+    def _offer(self, schema: str, name: str, answer: AnswerHistory, instant: int | None) -> None:
         """A view, or one that says why there is none to whoever reads it."""
         view = f"{quoted(schema)}.{quoted(name)}"
         try:

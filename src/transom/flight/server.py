@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from transom.core.errors import TransomError
-from transom.flight.live_answer import LiveAnswer
+from transom.flight.answer_history import AnswerHistory
 from transom.flight.protocol import pack, unpack
 from transom.flight.select import Selected
 from transom.monitoring.address import Address
@@ -65,7 +65,7 @@ class FlightSqlServer:
     True
     """
 
-    def __init__(self, answers: Callable[[], Mapping[str, LiveAnswer]], address: Address) -> None:
+    def __init__(self, answers: Callable[[], Mapping[str, AnswerHistory]], address: Address) -> None:
         with address.taken_is_an_error("Flight SQL"):
             _check_free(address)
             self._server = _AnswerServer(answers, f"grpc://{address}")
@@ -94,7 +94,7 @@ def _check_free(address: Address) -> None:
 
 
 class _AnswerServer(flight.FlightServerBase):  # type: ignore[misc]  # which ships no types
-    def __init__(self, answers: Callable[[], Mapping[str, LiveAnswer]], location: str) -> None:
+    def __init__(self, answers: Callable[[], Mapping[str, AnswerHistory]], location: str) -> None:
         self._answers = answers
         self._lock = threading.Lock()
         self._waiting: OrderedDict[bytes, Selected] = OrderedDict()
@@ -197,7 +197,7 @@ def _info(schema: pa.Schema, descriptor: Any, ticket: bytes) -> Any:
     return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], -1, -1)
 
 
-def _selected(text: str, answers: Mapping[str, LiveAnswer]) -> Selected:
+def _selected(text: str, answers: Mapping[str, AnswerHistory]) -> Selected:
     try:
         return Selected(text, answers)
     except TransomError as error:

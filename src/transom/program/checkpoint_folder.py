@@ -24,7 +24,7 @@ from transom.core.location import is_remote
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.taken_columns import NONE, TakenColumns
 
-_MANIFEST: Final = "manifest.json"
+MANIFEST: Final = "manifest.json"
 
 STATE: Final = "checkpoint.arrow"
 """The file that has the whole state of the queries, where a runtime writes it into one."""
@@ -74,7 +74,7 @@ class CheckpointFolder:
 
     def manifest(self) -> Manifest | None:
         """What the folder is for; None: for whoever comes."""
-        data = self.read(_MANIFEST)
+        data = self.read(MANIFEST)
         if data is not None:
             return Manifest.read(data.decode(errors="replace"), self.folder)
         if any(is_there(os.path.join(self.folder, name)) for name in _OLDER):
@@ -98,7 +98,7 @@ class CheckpointFolder:
             known.reject_another(manifest)
             manifest = manifest.after(known)
         if known != manifest:
-            self.write(_MANIFEST, manifest.text().encode())
+            self.write(MANIFEST, manifest.text().encode())
 
     def read(self, name: str) -> bytes | None:
         return read(os.path.join(self.folder, name))
@@ -127,7 +127,7 @@ def taken_columns(folder: str | None) -> Mapping[str, TakenColumns]:
     if folder is None:
         return NONE
     try:
-        data = read(os.path.join(folder, _MANIFEST))
+        data = read(os.path.join(folder, MANIFEST))
         return NONE if data is None else Manifest.read(data.decode(), folder).taken()
     except (CheckpointError, LookupError, TypeError, ValueError, AttributeError):
         return NONE

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from transom.connectors.arrow_input import batches_of, columns_of, readable
 from transom.connectors.connector import Source
+from transom.connectors.first_rows import FirstRows
 from transom.connectors.iterable import IterableSource, Supply, is_lazy
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.connectors.open import declaration_of, in_memory, open_memory, open_source
@@ -206,6 +207,23 @@ class SessionInputs:
                     f"the view '{view.name}' reads '{definition.name}', whose columns would be others",
                     remedy="choose another name, or keep the columns",
                 )
+
+
+class FirstInputs:
+    """The first rows of the inputs of a session, which stay where they are; for whoever opens sources."""
+
+    def __init__(self, inputs: SessionInputs, most: int) -> None:
+        self._inputs = inputs
+        self._most = most
+
+    def open(self, definition: Definition) -> Source:
+        source = self._inputs.peek(definition)
+        if source is None:
+            raise SourceError(
+                f"the first rows of '{definition.name}' cannot be looked at without taking them from other queries",
+                remedy="start the query: its answer is shown as it comes",
+            )
+        return FirstRows(source, self._most)
 
 
 def _columns(definition: Definition) -> tuple[type[Definition], Schema, frozenset[str]]:

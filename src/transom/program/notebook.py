@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from transom.connectors.row_text import value_text
 from transom.core.time import format_instant
+from transom.program.lifetimes_svg import lifetimes_svg
 
 if TYPE_CHECKING:
+    from transom.program.live_answer import LiveAnswer
     from transom.program.status import Status
 
 MOST_ROWS: Final = 20
@@ -67,6 +69,32 @@ def status_html(status: Status) -> str:
         + _table(["input", "rows in", "used", "late", "rejected", "waiting"], inputs, [False] + [True] * 5)
         + _table(["operator", "tactic", "rows in", "rows out", "bytes"], operators, [False] * 2 + [True] * 3)
     )
+
+
+def live_html(status: Status, answer: LiveAnswer, state: str) -> str:
+    """A query that goes on: how it is doing, the lifetimes of its rows, and the relation or the newest rows."""
+    names, rows = answer.table_columns, answer.table
+    if rows is None:
+        names, rows = answer.columns, answer.rows
+    cells = [[_NULL if value is None else _cell(value) for value in row] for row in rows[:MOST_ROWS]]
+    shown = _table(names, cells, [False] * len(names)) if names else ""
+    went_by = f"{answer.passed:,} {'snapshots' if answer.form == 'latest' else 'rows'} went by"
+    return (
+        f'<div style="{_FONT}">{escape(state)}</div>{status_html(status)}{lifetimes_svg(answer.bars)}{shown}'
+        + _note(went_by + ("; older ones are not kept" if answer.partial else ""))
+    )
+
+
+def running_html(statuses: Sequence[Status], seconds: float) -> str:
+    """Queries that are run to their end, while they do: a line each, and a bar of those that are not over."""
+    lines = []
+    for one in statuses:
+        rows = sum(each.rows_in for each in one.inputs)
+        rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
+        bar = "<progress></progress>" if not one.finished else '<progress value="1" max="1"></progress>'
+        at = "finished" if one.finished else f"up to {format_instant(one.progress)}"
+        lines.append(f"<div>{bar} <b>{_cell(one.name)}</b>: {rows:,} rows in, {one.rows_out:,} out, {rate}, {at}</div>")
+    return f'<div style="{_FONT}">{"".join(lines)}</div>'
 
 
 def plans_html(plans: Sequence[dict[str, Any]]) -> str:

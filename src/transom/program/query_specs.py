@@ -21,11 +21,11 @@ from transom.program.checkpoint_folder import run_of
 from transom.program.planned import Planned
 from transom.program.putting_off import Where, check_put_off
 from transom.program.run import QuerySpec
+from transom.program.taps import Taps
 
 Answer = Callable[[Planned, str, pa.Schema], Sink]
 """Makes the sink of a bare query, of the statement, its name and the columns."""
 
-Tap = Callable[[Planned, str, OpenSink], OpenSink]
 
 OnRows = Callable[[pa.Table], None]
 
@@ -47,7 +47,7 @@ def check_emit(emit: str) -> None:
 class SpecBuilder:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Rejected rows go to files below the
     folder `dead_letters`, otherwise to the sink `rejected`, if there is one. `where` they run some may not.
-    `checkpoint` is the folder of the run. `tap` may have somebody else hear of what goes to the sink of a query."""
+    `checkpoint` is the folder of the run. `taps` are put before the sinks, for whoever looks at what comes."""
 
     screen: Screen
     where: Where
@@ -57,7 +57,7 @@ class SpecBuilder:
     rejected: Sink | None = None
     answer: Answer | None = None
     checkpoint: str | None = None
-    tap: Tap = lambda one, name, opens: opens
+    taps: Taps | None = None
 
     def specs(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[QuerySpec]:
         """A query is called by its sink or its number, unless `names` say otherwise."""
@@ -68,8 +68,9 @@ class SpecBuilder:
         for one, given in zip_longest(standing, names):
             name = given or _name(one, [spec.name for spec in found])
             emit = self.emit if one.sink is None else one.sink.emit
-            opens = self.tap(one, name, self._sink_maker(one, name))
-            spec = QuerySpec(one, name, emit, opens, self._dead_letter_maker(one, name))
+            open_sink = self._sink_maker(one, name)
+            open_sink = open_sink if self.taps is None else self.taps.answer(open_sink, one, name)
+            spec = QuerySpec(one, name, emit, open_sink, self._dead_letter_maker(one, name))
             for maker in (spec.open_sink, spec.open_dead_letters):
                 if maker is not None:
                     maker.check()
@@ -88,10 +89,11 @@ class SpecBuilder:
         return OpenSink(lambda opening: MemorySink(opening.schema, one.view()))
 
     def _dead_letter_maker(self, one: Planned, name: str) -> OpenSink | None:
-        rejected = self.rejected
+        rejected = self.rejected if self.taps is None else self.taps.shared(self.rejected)
         if self.dead_letters is not None:
             properties = {"path": os.path.join(self.dead_letters, name, ""), "format": "jsonl"}
-            return open_files(properties, lambda: self._run(f"{name}/refused"), one.catalogue.within)
+            files = open_files(properties, lambda: self._run(f"{name}/refused"), one.catalogue.within)
+            return files if self.taps is None else self.taps.rejected(files)
         return None if rejected is None else OpenSink(lambda opening: rejected)
 
     def _run(self, name: str) -> str | None:

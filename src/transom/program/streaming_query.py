@@ -54,6 +54,11 @@ class StreamingQuery:
         return self._query.name
 
     @property
+    def statement(self) -> str:
+        """Its text."""
+        return self._planned.statement.text
+
+    @property
     def is_active(self) -> bool:
         """Whether it goes on: it has neither come to the end of its input, nor been stopped, nor failed."""
         return self._background.is_active(self._query)

@@ -7,6 +7,7 @@ its sinks. Queries that share a join come and go then as well.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -319,8 +320,24 @@ class LocalJob:
             "steps": self._steps,
             "decisions": "" if self._shared else written(self.planned.decisions),
             "partitions": self._partitions,
+            "shown": json.dumps(self._shown()),
         }
         return codec.encode(saved)
+
+    def _shown(self) -> dict[str, Any]:
+        """For people who look at the checkpoint: nothing depends on it."""
+        known = {}
+        for query in self.queries:
+            inputs = [self._input_status(name, query) for name in self.engine.subplan.names]
+            counts = {
+                one.name: [one.rows_in, one.used, one.late, one.rejected, one.waiting, one.watermark] for one in inputs
+            }
+            known[query.name] = {
+                "progress": self.engine.progress_of(query.name),
+                "rows_out": self.engine.rows_out(query.name),
+                "inputs": counts,
+            }
+        return known
 
     def commit(self) -> None:
         """What was written until now is seen."""

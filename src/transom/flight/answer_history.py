@@ -34,7 +34,7 @@ class Snapshot:
     changes: pa.Table | None
 
 
-class LiveAnswer:
+class AnswerHistory:
     """`history` is in microseconds. It is written by the thread of the query, and read by any."""
 
     def __init__(self, name: str, history: int = 0) -> None:
@@ -162,10 +162,10 @@ class LiveAnswer:
             )
 
 
-class LiveSink(Sink):
+class RememberedSink(Sink):
     """A sink of whose rows a live answer hears as well. On Spark, rows come to the driver for it."""
 
-    def __init__(self, sink: Sink, live: LiveAnswer) -> None:
+    def __init__(self, sink: Sink, live: AnswerHistory) -> None:
         self._sink, self._live = sink, live
         self.snapshots = sink.snapshots  # type: ignore[misc]  # as the sink within
 
@@ -199,10 +199,10 @@ class LiveSink(Sink):
         return self._sink.collected()
 
 
-def with_live_answer(opens: OpenSink, live: LiveAnswer) -> OpenSink:
+def with_history(opens: OpenSink, live: AnswerHistory) -> OpenSink:
     def opened(opening: Opening) -> Sink:
         live.open(opening)
-        return LiveSink(opens(opening), live)
+        return RememberedSink(opens(opening), live)
 
     return OpenSink(opened, opens.check, path=opens.path)
 

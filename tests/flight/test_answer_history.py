@@ -12,14 +12,14 @@ from transom.connectors.connector import Opening, Resume
 from transom.core.errors import QueryError
 from transom.core.schema import CHANGE_COLUMN, TIMESTAMP
 from transom.flight import live_answer
-from transom.flight.live_answer import LiveAnswer
+from transom.flight.answer_history import AnswerHistory
 from transom.flight.select import Selected
 
 SCHEMA = pa.schema([CHANGE_COLUMN, ("at", TIMESTAMP), ("k", pa.string()), ("v", pa.list_(pa.int64()))])
 SECOND = 1_000_000
 
 
-def rows(answer: LiveAnswer, at: int | None = None) -> Counter[str]:
+def rows(answer: AnswerHistory, at: int | None = None) -> Counter[str]:
     suffix = "" if at is None else f" AS OF '1970-01-01 00:{at // 60:02}:{at % 60:02}'"
     selected = Selected(f"SELECT * FROM a{suffix}", {"a": answer})
     return Counter(str(row) for batch in selected.batches() for row in batch.to_pylist())
@@ -29,7 +29,7 @@ def rows(answer: LiveAnswer, at: int | None = None) -> Counter[str]:
 def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(live_answer, "_LEAST_FOLDED", 8)
     random = Random(seed)
-    answer = LiveAnswer("a", 20 * SECOND)
+    answer = AnswerHistory("a", 20 * SECOND)
     answer.open(Opening(SCHEMA, form="changes"))
     there: list[dict[str, object]] = []
     known: list[Counter[str]] = []
@@ -64,7 +64,7 @@ def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
 
 
 def test_what_was_not_committed_is_not_seen() -> None:
-    answer = LiveAnswer("a")
+    answer = AnswerHistory("a")
     answer.open(Opening(SCHEMA, form="changes"))
     batch = pa.RecordBatch.from_arrays(
         [pa.array(["+"]).cast(CHANGE_COLUMN.type), pa.array([0]).cast(TIMESTAMP), pa.array(["x"]), pa.array([[1]])],
@@ -81,7 +81,7 @@ def test_what_was_not_committed_is_not_seen() -> None:
 
 
 def test_an_answer_that_is_not_known_as_a_whole_is_not_given() -> None:
-    answer = LiveAnswer("a")
+    answer = AnswerHistory("a")
     answer.open(Opening(SCHEMA, Resume(1, 1, None), form="changes"))
     with pytest.raises(QueryError, match="resumed from a checkpoint"):
         rows(answer)

@@ -1,0 +1,166 @@
+"""The newest rows of an answer, kept on their way to its sink for whoever looks at it while it comes.
+
+What is kept is bounded, and nothing is kept until somebody wants to look: then a write costs one comparison.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.connectors.answer_view import AnswerView
+from transom.connectors.connector import Opening, OpenSink, Sink, TaskWriter
+
+MOST_ROWS: Final = 1_000
+"""So many rows of an answer are kept."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What a tap has kept. `passed` counts the rows that went by, `missed` says that some of them are not here;
+    `snapshot` is there of an answer that is shown whole. `by_tasks`: rows go to the sink without coming by."""
+
+    opening: Opening
+    rows: tuple[pa.RecordBatch, ...]
+    passed: int
+    missed: bool
+    snapshot: pa.RecordBatch | None
+    by_tasks: bool
+
+
+class AnswerTap:
+    """Written by the thread of a run, read by any other. `version` is another number whenever there is more.
+
+    >>> tap = AnswerTap(most=3)
+    >>> tap.watch()
+    >>> tap.opened(Opening(pa.schema([("a", pa.int64())]), form="stream"))
+    >>> for first in (0, 2):
+    ...     tap.write(pa.record_batch({"a": [first, first + 1]}))
+    >>> [batch.column(0).to_pylist() for batch in tap.newest().rows], tap.newest().passed, tap.newest().missed
+    ([[1], [2, 3]], 4, True)
+    """
+
+    def __init__(self, view: AnswerView | None = None, most: int = MOST_ROWS) -> None:
+        self.view = view or AnswerView()
+        self.version = 0
+        self._most = most
+        self._watched = False
+        self._lock = threading.Lock()
+        self._opening = Opening(pa.schema([]))
+        self._rows: deque[pa.RecordBatch] = deque()
+        self._kept = 0
+        self._passed = 0
+        self._missed = False
+        self._snapshot: pa.RecordBatch | None = None
+        self._by_tasks = False
+
+    def watch(self) -> None:
+        """Keep the rows from now on."""
+        if not self._watched:
+            with self._lock:
+                self._watched, self._missed = True, self._passed > 0
+
+    def newest(self) -> Newest:
+        with self._lock:
+            return Newest(self._opening, tuple(self._rows), self._passed, self._missed, self._snapshot, self._by_tasks)
+
+    # --- by the run --------------------------------------------------------------------------------------------------
+
+    def opened(self, opening: Opening) -> None:
+        with self._lock:
+            self._opening = opening
+            self._missed = self._missed or opening.resume is not None
+            self.version += 1
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._passed += len(batch)
+        if not self._watched or not len(batch):
+            return
+        with self._lock:
+            if len(batch) > self._most:  # copied, or the whole of it would stay for the sake of its end
+                at = pa.array(range(len(batch) - self._most, len(batch)), pa.int64())
+                batch, self._missed = batch.take(at), True
+            self._rows.append(batch)
+            self._kept += len(batch)
+            while self._kept > self._most:
+                first = self._rows.popleft()
+                surplus = self._kept - self._most
+                self._kept -= min(len(first), surplus)
+                self._missed = True
+                if len(first) > surplus:
+                    self._rows.appendleft(first.slice(surplus))
+            self.version += 1
+
+    def replace(self, batch: pa.RecordBatch) -> None:
+        self._passed += 1
+        if self._watched:
+            with self._lock:
+                self._snapshot = batch
+                self.version += 1
+
+    def passed_by(self) -> None:
+        """Tasks have written rows themselves."""
+        if not self._by_tasks:
+            with self._lock:
+                self._by_tasks = True
+                self.version += 1
+
+
+class TappedSink(Sink):
+    """A sink that is as it was, and a tap before it."""
+
+    def __init__(self, sink: Sink, tap: AnswerTap) -> None:
+        self._sink = sink
+        self._tap = tap
+        self.snapshots = sink.snapshots  # type: ignore[misc]  # of this one, as the sink behind it says
+
+    @property
+    def full(self) -> bool:
+        return self._sink.full
+
+    @property
+    def tasks(self) -> TaskWriter | None:
+        return self._sink.tasks
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._sink.write(batch)
+        self._tap.write(batch)
+
+    def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
+        self._sink.add_parts(parts)
+        self._tap.passed_by()
+
+    def replace(self, batch: pa.RecordBatch) -> None:
+        self._sink.replace(batch)
+        self._tap.replace(batch)
+
+    def prepare(self, epoch: int) -> Any:
+        return self._sink.prepare(epoch)
+
+    def commit(self, epoch: int, token: Any) -> None:
+        self._sink.commit(epoch, token)
+
+    def abort(self, epoch: int) -> None:
+        self._sink.abort(epoch)
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def collected(self) -> pa.Table | None:
+        return self._sink.collected()
+
+
+def tapped(open_sink: OpenSink, tap: AnswerTap) -> OpenSink:
+    """The same sink, with a tap before it."""
+
+    def opens(opening: Opening) -> Sink:
+        sink = TappedSink(open_sink.opens(opening), tap)
+        tap.opened(opening)
+        return sink
+
+    return replace(open_sink, opens=opens)

@@ -1,0 +1,166 @@
+"""The queries that a console shows: those of a session, of a run, or of a checkpoint."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from transom.connectors.tapped import AnswerTap
+from transom.core.errors import QueryError
+from transom.monitoring.snapshot import state_of, status_json
+from transom.program.explained import Explained
+from transom.program.live_answer import LiveView
+from transom.program.planned import Planned
+from transom.program.run import QueryInRun, Run
+from transom.program.streaming_query import StreamingQuery
+from transom.program.taps import Taps
+
+if TYPE_CHECKING:
+    from transom.session import Session
+
+_MOST_OVER: Final = 100
+"""So many queries that are over are still shown."""
+
+
+@dataclass
+class ShownQuery:
+    """`plan` is that of EXPLAIN; `stop` None: the page cannot. `view` is there of an answer that comes by here."""
+
+    name: str
+    text: str
+    status: Callable[[], dict[str, Any]]
+    plan: Callable[[], Explained | None]
+    view: LiveView | None = None
+    stop: Callable[[], object] | None = None
+    over: bool = False
+    _plan: list[Any] = field(default_factory=list)
+
+    def explained(self) -> Explained | None:
+        """Made once."""
+        if not self._plan:
+            self._plan.append(self.plan())
+        found: Explained | None = self._plan[0]
+        return found
+
+
+class Board(Protocol):
+    """What a console shows."""
+
+    @property
+    def about(self) -> str:
+        """What it is, in a line."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing on it changes any more."""
+
+    def queries(self) -> Sequence[ShownQuery]: ...
+
+    def dead_letters(self) -> AnswerTap | None: ...
+
+
+class SessionBoard:
+    """The queries that `start` and `add` have begun, and for a while those that are over."""
+
+    over = False
+
+    def __init__(self, session: Session, runtime: str) -> None:
+        self._session = session
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._known: dict[int, tuple[StreamingQuery, ShownQuery]] = {}
+        session.taps.watch()
+
+    @property
+    def about(self) -> str:
+        return "a session, " + ("on Spark" if self._runtime == "spark" else "in one process")
+
+    def queries(self) -> list[ShownQuery]:
+        for query in self._session.queries:
+            self.show(query)
+        with self._lock:
+            over = [key for key, (query, shown) in self._known.items() if shown.over]
+            active = {shown.name for _, shown in self._known.values() if not shown.over}
+            for key in over:
+                if len(over) > _MOST_OVER or self._known[key][1].name in active:
+                    del self._known[key]
+            return [shown for _, shown in self._known.values()]
+
+    def show(self, query: StreamingQuery) -> None:
+        with self._lock:
+            if id(query) not in self._known:
+                self._known[id(query)] = query, self._shown(query)
+
+    def stop(self, name: str) -> None:
+        for query in self._session.queries:
+            if query.name == name:
+                query.stop(timeout=10)
+                return
+        raise QueryError(f"no query '{name}' is active", remedy="look at the list of queries")
+
+    def dead_letters(self) -> AnswerTap:
+        return self._session.taps.dead_letters
+
+    def _shown(self, query: StreamingQuery) -> ShownQuery:
+        tap = self._session.taps.answers.get(query.name)
+
+        def status() -> dict[str, Any]:
+            active, error, now = query.is_active, query.exception(), query.status
+            shown.over = not active
+            return status_json(now, runtime=self._runtime, state=state_of(active, now.finished, error), error=error)
+
+        shown = ShownQuery(
+            query.name,
+            cleandoc(query.statement),
+            status,
+            query.explain,
+            None if tap is None else LiveView(tap),
+            lambda: query.stop(timeout=10),
+        )
+        return shown
+
+
+class RunBoard:
+    """The queries of a run that is made of one text."""
+
+    def __init__(
+        self, run: Run, planned: Sequence[Planned], taps: Taps, explain: Callable[[], Explained], runtime: str
+    ) -> None:
+        self._runtime = runtime
+        self._taps = taps
+        self._explain = explain
+        self._plans: list[Explained] = []
+        self.over = False
+        taps.watch()
+        self._queries = [
+            self._shown(query, one, index) for index, (query, one) in enumerate(zip(run.queries, planned, strict=True))
+        ]
+
+    @property
+    def about(self) -> str:
+        return "transom run, " + ("on Spark" if self._runtime == "spark" else "in one process")
+
+    def queries(self) -> list[ShownQuery]:
+        return self._queries
+
+    def dead_letters(self) -> AnswerTap:
+        return self._taps.dead_letters
+
+    def _shown(self, query: QueryInRun, one: Planned, index: int) -> ShownQuery:
+        def plan() -> Explained:
+            if not self._plans:
+                self._plans.append(self._explain())
+            found = self._plans[0].plans[index]
+            return Explained.of(self._plans[0], [found])
+
+        tap = self._taps.answers.get(query.name)
+        return ShownQuery(
+            query.name,
+            cleandoc(one.statement.text),
+            lambda: status_json(query.status(), runtime=self._runtime),
+            plan,
+            None if tap is None else LiveView(tap),
+        )

@@ -1,0 +1,273 @@
+"""What the console says again and again: made once a tick for all who look, and not at all while nobody does.
+
+A browser that is slow misses ticks; nothing waits for it, and nothing is kept for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from typing import Any, Final
+
+from transom.console.board import Board, ShownQuery
+from transom.core.text import visible
+from transom.monitoring.history import SeriesHistory
+from transom.program.live_answer import LiveAnswer, LiveView
+
+TICK: Final = 0.5
+_IDLE_TICK: Final = 5.0
+"""How often queries are looked at for their history while nobody looks."""
+
+MOST_OF_A_CORE: Final = 0.015
+"""What the queries leave to whoever looks at them."""
+
+MOST_CLIENTS: Final = 64
+_SECONDS_OF_RATE: Final = 5.0
+
+Json = dict[str, Any]
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode(
+        "utf-8", "replace"
+    )
+
+
+class Rates:
+    """How much counts grow a second, over the last few of them.
+
+    >>> rates = Rates()
+    >>> [rates.of({"a": count}, now) for count, now in ((0, 10.0), (100, 11.0), (100, 12.0))]
+    [{'a': 0.0}, {'a': 100.0}, {'a': 50.0}]
+    """
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, dict[str, float]]] = deque()
+
+    def of(self, counts: dict[str, float], now: float) -> dict[str, float]:
+        self._looks.append((now, counts))
+        while now - self._looks[0][0] > _SECONDS_OF_RATE and len(self._looks) > 2:
+            self._looks.popleft()
+        then, before = self._looks[0]
+        span = now - then
+        return {name: (count - before.get(name, count)) / span if span > 0 else 0.0 for name, count in counts.items()}
+
+
+class _Followed:
+    """What is remembered of a query from tick to tick."""
+
+    def __init__(self, query: ShownQuery) -> None:
+        self.query = query
+        self.rates = Rates()
+        self.status: Json = {}
+        self.last = False
+
+
+class Feed:
+    """`tick` in seconds; ticks come more slowly where they would take more than this `share` of a core."""
+
+    def __init__(
+        self, board: Board, tick: float = TICK, share: float = MOST_OF_A_CORE, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.board = board
+        self._tick = tick
+        self._share = share
+        self._clock = clock
+        self._history = SeriesHistory()
+        self._followed: dict[int, _Followed] = {}
+        self._overview = b"null"
+        self._details: dict[str, bytes] = {}
+        self._answers: dict[str, tuple[int, bytes]] = {}
+        self._dead_letters: tuple[int, bytes] = (-1, b"null")
+        tap = board.dead_letters()
+        self._rejected = None if tap is None else LiveView(tap)
+        self._clients = 0
+        self._wanted: dict[str, int] = {}
+        """Queries that somebody looks at, and how many do."""
+        self._look = threading.Event()
+        self._stop = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._next: asyncio.Future[None] | None = None
+        self._number = 0
+
+    # --- the thread that ticks ---------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        while not self._stop:
+            began = time.thread_time()
+            self.tick()
+            pause = max(self._tick, (time.thread_time() - began) / self._share)
+            if self._clients:
+                time.sleep(pause)  # whoever comes meanwhile waits for the next tick, like the others
+            else:
+                self._look.wait(max(pause, _IDLE_TICK))
+                self._look.clear()
+
+    def stop(self) -> None:
+        self._stop = True
+        self._look.set()
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._wake)
+
+    def tick(self) -> None:
+        """Look at all queries, once."""
+        now = self._clock()
+        shown = self.board.queries()
+        keep = {id(query) for query in shown}
+        self._followed = {key: one for key, one in self._followed.items() if key in keep}
+        for query in shown:
+            one = self._followed.setdefault(id(query), _Followed(query))
+            if not one.last:
+                one.last = query.over
+                self._look_at(one, now)
+        if self._clients:
+            everything = list(self._followed.values())
+            self._overview = encoded(
+                {
+                    "now": now,
+                    "about": self.board.about,
+                    "over": self.board.over,
+                    "queries": [_summary(one.status) for one in everything],
+                }
+            )
+            wanted = dict(self._wanted)
+            self._details = {one.query.name: encoded(one.status) for one in everything if one.query.name in wanted}
+            self._answers = {one.query.name: self._answer(one.query) for one in everything if one.query.name in wanted}
+            self._reject()
+            self._number += 1
+            loop = self._loop
+            if loop is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(self._wake)
+
+    def history(self, name: str, seconds: float) -> Json:
+        """The series of a query, by column."""
+        return self._history.of(name, seconds, self._clock())
+
+    def query(self, name: str) -> ShownQuery | None:
+        return next((query for query in self.board.queries() if query.name == name), None)
+
+    def _look_at(self, one: _Followed, now: float) -> None:
+        try:
+            status = one.query.status()
+        except Exception as error:  # whatever is wrong with it is shown, and the others go on
+            status = {**one.status, "name": one.query.name, "state": "failed", "error": visible(str(error))}
+        operators, inputs = status.get("operators", []), status.get("inputs", [])
+        counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
+        counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
+        counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads
+        counts |= {f"busy #{each['number']}": each["seconds"] for each in operators}
+        rates = one.rates.of(counts, now)
+        busy = sum(each["seconds"] for each in operators)
+        for each in operators:
+            each["rows_per_second"] = rates[f"#{each['number']}"]
+            each["share"] = each["seconds"] / busy if busy else 0.0
+            each["busy"] = rates[f"busy #{each['number']}"]
+        for each in inputs:
+            each["rows_per_second"] = rates[f"input {each['name']}"]
+        status["rows_per_second"], status["rows_out_per_second"] = rates["in"], rates["out"]
+        status["text"] = one.query.text
+        status["stoppable"] = one.query.stop is not None
+        one.status = status
+        values = {
+            "rows_per_second": rates["in"],
+            "rows_out_per_second": rates["out"],
+            "lag_seconds": status.get("lag_seconds"),
+            "rows_waiting": sum(each["waiting"] for each in inputs),
+            "rows_late": sum(each["late"] for each in inputs),
+            "rows_rejected": sum(each["rejected"] for each in inputs),
+            "state_rows": sum(each["state_rows"] for each in operators),
+            "state_bytes": sum(each["state_bytes"] for each in operators),
+        }
+        self._history.add(one.query.name, now, values)
+
+    def _answer(self, query: ShownQuery) -> tuple[int, bytes]:
+        if query.view is None:
+            return -1, b"null"
+        version = query.view.version
+        known = self._answers.get(query.name)
+        if known is not None and known[0] == version:
+            return known
+        return version, encoded(_answer_json(query.view.look(int(self._clock() * 1e6))))
+
+    def _reject(self) -> None:
+        if self._rejected is not None and self._rejected.version != self._dead_letters[0]:
+            version = self._rejected.version
+            found = self._rejected.look(0)
+            self._dead_letters = version, encoded({"rows": found.rows, "passed": found.passed})
+
+    # --- those who look ----------------------------------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        return self._clients >= MOST_CLIENTS
+
+    async def events(self, name: str | None, wants: frozenset[str]) -> AsyncIterator[bytes]:
+        """What a browser is sent; of `wants`, "answer" and "dead_letters" come when there is more of them."""
+        self._loop = asyncio.get_running_loop()
+        self._clients += 1
+        if name is not None:
+            self._wanted[name] = self._wanted.get(name, 0) + 1
+        self._look.set()
+        seen = {"answer": -2, "dead_letters": -2}
+        number = self._number
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._stop:
+                if self._number == number:
+                    await self._ticked()
+                    continue
+                number = self._number
+                parts = [b'{"overview":', self._overview]
+                if name is not None:
+                    parts += [b',"detail":', self._details.get(name, b"null")]
+                for what, (version, data) in (
+                    ("answer", self._answers.get(name or "", (-1, b"null"))),
+                    ("dead_letters", self._dead_letters),
+                ):
+                    if what in wants and version != seen[what]:
+                        seen[what] = version
+                        parts += [f',"{what}":'.encode(), data]
+                yield b"data: " + b"".join(parts) + b"}\n\n"
+        finally:
+            self._clients -= 1
+            if name is not None:
+                self._wanted[name] -= 1
+                if not self._wanted[name]:
+                    del self._wanted[name]
+
+    async def _ticked(self) -> None:
+        if self._next is None:
+            assert self._loop is not None
+            self._next = self._loop.create_future()
+        await asyncio.shield(self._next)
+
+    def _wake(self) -> None:
+        waiting, self._next = self._next, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+
+def _summary(status: Json) -> Json:
+    """What the list of queries shows of one."""
+    inputs = status.get("inputs", [])
+    names = (
+        "name", "state", "progress", "lag_seconds", "held_back_by", "rows_in", "rows_out", "rows_per_second",
+        "rows_out_per_second", "batches", "error", "runtime", "stoppable",
+    )  # fmt: skip
+    overload = status.get("overload") or {}
+    return {
+        **{name: status.get(name) for name in names},
+        "late": sum(each["late"] for each in inputs),
+        "rejected": sum(each["rejected"] for each in inputs),
+        "shed": overload.get("shed", 0),
+    }
+
+
+def _answer_json(answer: LiveAnswer) -> Json:
+    return {**asdict(answer), "bars": [(bar.label, bar.begin, bar.end) for bar in answer.bars]}

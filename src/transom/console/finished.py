@@ -1,0 +1,161 @@
+"""The queries of a checkpoint, as far as it tells: nothing runs, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from transom.connectors.connector import Opening
+from transom.connectors.tapped import AnswerTap
+from transom.console.board import ShownQuery
+from transom.core.errors import CheckpointError
+from transom.monitoring.snapshot import iso
+from transom.program.checkpoint_folder import MANIFEST, STATE, read
+from transom.program.checkpoint_manifest import Manifest
+from transom.program.live_answer import LiveView
+from transom.runtimes.local.intake import InputReading
+from transom.state import codec
+
+_LEDGER: Final = ("rows_in", "used", "late", "rejected", "waiting")
+_SPARK_STATUS: Final = "status.json"
+
+Json = dict[str, Any]
+
+
+class CheckpointBoard:
+    """Of a run that is over, or that another process goes on with: it is read once."""
+
+    over = True
+
+    def __init__(self, folder: str) -> None:
+        data = read(os.path.join(folder, MANIFEST))
+        if data is None:
+            raise CheckpointError(
+                f"there is no checkpoint in '{folder}'", remedy="give the folder that --checkpoint was given"
+            )
+        self._folder = folder
+        self._manifest = Manifest.read(data.decode(errors="replace"), folder)
+        jobs = self._jobs() if self._manifest.runtime == "local" else []
+        self._queries = [self._shown(name, about, jobs) for name, about in self._manifest.queries.items()]
+
+    @property
+    def about(self) -> str:
+        return f"a checkpoint of the {self._manifest.runtime} runtime"
+
+    def queries(self) -> Sequence[ShownQuery]:
+        return self._queries
+
+    def dead_letters(self) -> None:
+        """They are not in a checkpoint."""
+
+    def _shown(self, name: str, about: Mapping[str, Json], jobs: Sequence[Json]) -> ShownQuery:
+        facts = about[f"query '{name}'"]
+        inputs = [one.partition(" ")[2].strip("'") for one in about if one.startswith(("stream ", "table "))]
+        job = next((job for job in jobs if name in job["sinks"]), None)
+        status = self._status(name, inputs, job)
+        latest = None if job is None else job["latest"].get(name)
+        return ShownQuery(name, str(facts["text"]), lambda: dict(status), lambda: None, _kept(latest), over=True)
+
+    def _status(self, name: str, inputs: Sequence[str], job: Json | None) -> Json:
+        readings: Mapping[str, InputReading] = {} if job is None else job["readings"]
+        ended = bool(readings) and all(reading.complete for reading in readings.values())
+        found = {each: _input(each, readings.get(each)) for each in inputs}
+        progress, rows_out = None, 0
+        if job is not None and (known := json.loads(job.get("shown", "{}")).get(name)):
+            progress, rows_out = iso(known["progress"]), known["rows_out"]
+            for each, (*counts, watermark) in known["inputs"].items():
+                ledger = zip(_LEDGER, counts, strict=True)
+                found[each.lower()] |= {**dict(ledger), "name": each, "watermark": iso(watermark)}
+        if self._manifest.runtime == "spark":
+            progress, rows_out = self._read_spark(name, found)
+            ended = bool(found) and all(each["ended"] for each in found.values())
+        return {
+            "name": name,
+            "runtime": self._manifest.runtime,
+            "state": "finished" if ended else "stopped",
+            "progress": progress,
+            "lag_seconds": None,
+            "held_back_by": None,
+            "rows_in": sum(each["rows_in"] for each in found.values()),
+            "rows_out": rows_out,
+            "batches": 0 if job is None else int(job["steps"]),
+            "inputs": list(found.values()),
+            "operators": [],
+            "overload": None,
+            "error": None,
+        }
+
+    def _jobs(self) -> list[Json]:
+        """What each of the queries that run together keeps, of the runtime in one process."""
+        data = read(os.path.join(self._folder, STATE))
+        if data is None:
+            return []
+        return [codec.decode(part.tobytes(), (InputReading,)) for part in codec.decode(data, ())]
+
+    def _read_spark(self, name: str, inputs: dict[str, Json]) -> tuple[str | None, int]:
+        """What the partitions reported last: where the rows of every input went, how far the answer is out, and how
+        many rows it had."""
+        reported = self._reported_of(name)
+        for one in reported:
+            for each, (rows_in, late, rejected, *_) in one["seen"].items():
+                inputs[each]["rows_in"] += rows_in
+                inputs[each]["late"] += late
+                inputs[each]["rejected"] += rejected
+            for each, (used, late, rejected) in one["inputs"].items():
+                inputs[each]["used"] += used
+                inputs[each]["late"] += late
+                inputs[each]["rejected"] += rejected
+            for each, reasons in one["reasons"].items():
+                for reason, count in reasons.items():
+                    inputs[each]["reasons"][reason] = inputs[each]["reasons"].get(reason, 0) + count
+        for each in inputs.values():
+            each["waiting"] = each["rows_in"] - each["used"] - each["late"] - each["rejected"]
+            each["ended"] = any(one["seen"].get(each["name"], [0] * 4)[3] for one in reported)
+        own = [one["queries"].get(name, one) for one in reported]
+        return iso(min((one["progress"] for one in reported), default=None)), sum(one["rows_out"] for one in own)
+
+    def _reported_of(self, name: str) -> list[Json]:
+        """Of a query by itself, or of those with which it shares a join, whose folder has the name of the first."""
+        found = self._reported_in(name)
+        for other in self._manifest.queries if not found else ():
+            shared = self._reported_in(f"shared-{other}")
+            if any(name in one["queries"] for one in shared):
+                return shared
+        return found
+
+    def _reported_in(self, folder: str) -> list[Json]:
+        return _reported_by_partitions(os.path.join(self._folder, folder, _SPARK_STATUS))
+
+
+def _reported_by_partitions(path: str) -> list[Json]:
+    """What a run on Spark wrote down for whoever looks; damaged, it says nothing."""
+    try:
+        found = json.loads(read(path) or b"[]")
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _input(name: str, reading: InputReading | None) -> Json:
+    reasons = {} if reading is None else dict(reading.reasons)
+    counts = dict.fromkeys(_LEDGER, 0)
+    ended = reading is not None and reading.complete
+    return {
+        "name": name, **counts, "watermark": None, "lag_seconds": None, "ended": ended, "reasons": reasons,
+        "leap": None if reading is None else f"read up to {reading.position}",
+    }  # fmt: skip
+
+
+def _kept(latest: pa.RecordBatch | None) -> LiveView | None:
+    """The last snapshot of an answer that is shown whole."""
+    if latest is None:
+        return None
+    tap = AnswerTap()
+    view = LiveView(tap)
+    tap.opened(Opening(latest.schema, snapshots=True, form="latest"))
+    tap.replace(latest)
+    return view

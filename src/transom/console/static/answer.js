@@ -1,0 +1,111 @@
+// The answer while it comes: lifetimes as bars over time, the relation as it is now, and what was written last.
+
+import { count, el, empty, setText, svg, table } from "/dom.js";
+
+const LINES = 24, LEFT = 190, ROW = 22, TOP = 26;
+const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the clock, since this page looks", changes: "", lifetimes: "", net: "" };
+
+export function answerView(context, name) {
+  const bars = el("div", { class: "scroll" }, empty("Nothing has come yet. Rows are shown as the query writes them."));
+  const note = el("p", { class: "faint" });
+  const now = el("div", { class: "scroll tall" });
+  const nowTitle = el("h2", {}, "Latest");
+  const changes = el("div", { class: "scroll tall" });
+  const nowCard = el("div", { class: "card" }, nowTitle, now);
+  const changesCard = el("div", { class: "card" }, el("h2", {}, "Newest first"), changes);
+  const node = el("div", {},
+    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), bars, note),
+    el("div", { class: "halves" }, nowCard, changesCard));
+  let tables = null;
+
+  function update({ answer, detail }) {
+    if (answer === undefined) return;
+    if (answer === null) {
+      bars.replaceChildren(empty("The rows of this query do not come by here.", "What its checkpoint or its sink has can be read there."));
+      return;
+    }
+    if (answer.by_tasks) {
+      bars.replaceChildren(empty("The tasks of Spark write this answer themselves, so it does not come by here.", "Read it where the sink writes it."));
+      return;
+    }
+    setText(note, [WHEN[answer.form], `${count(answer.passed)} ${answer.form === "latest" ? "snapshots" : "rows"} went by`,
+      answer.partial ? "the older ones are not kept, so rows may be missing here" : ""].filter(Boolean).join("; "));
+    if (answer.form === "net") bars.replaceChildren(empty("Net changes have no instants, and so no lifetimes to draw."));
+    else if (answer.bars.length) bars.replaceChildren(drawn(answer.bars, bars.clientWidth || 900, Date.parse(detail?.progress ?? "") * 1000));
+    tables ??= { now: table(columns(answer.table_columns), { label: "Latest" }), changes: table(columns(answer.columns), { label: "Changes" }) };
+    if (!now.firstChild) now.append(tables.now.node);
+    if (!changes.firstChild) changes.append(tables.changes.node);
+    nowCard.hidden = answer.table === null;
+    changesCard.hidden = answer.form === "latest";
+    nowCard.style.gridColumn = changesCard.hidden ? "1 / -1" : "";
+    changesCard.style.gridColumn = nowCard.hidden ? "1 / -1" : "";
+    setText(nowTitle, `Latest: ${count(answer.table_rows)} rows${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
+    if (answer.table) tables.now.update(answer.table);
+    tables.changes.update(answer.rows);
+  }
+  return { node, update };
+}
+
+const columns = (names) => names.map((title, at) => ({ title, cls: "mono", cell: (row) => (row[at] === null ? { text: "NULL", cls: "faint" } : row[at]) }));
+
+function legend() {
+  const key = (text, ...marks) => el("span", { class: "key" }, svg("svg", { width: 34, height: 14 }, ...marks), text);
+  return el("div", { class: "faint" },
+    key("alive from … until", svg("line", { class: "bar", x1: 6, x2: 28, y1: 7, y2: 7 }), svg("circle", { class: "begin", cx: 6, cy: 7, r: 4.5 }), svg("circle", { class: "end", cx: 28, cy: 7, r: 4 })),
+    key("its end is not known yet", svg("line", { class: "bar open", x1: 6, x2: 28, y1: 7, y2: 7 }), svg("circle", { class: "open-begin", cx: 6, cy: 7, r: 4.5 }), svg("path", { class: "more", d: "M24 3l5 4l-5 4" })),
+    key("complete up to here", svg("line", { class: "now", x1: 17, x2: 17, y1: 0, y2: 14 })));
+}
+
+// The newest lines: a row that comes again is on the line that it had.
+function drawn(bars, width, frontier) {
+  const lines = new Map();
+  for (const bar of [...bars].reverse()) {
+    if (!lines.has(bar[0])) {
+      if (lines.size >= LINES) continue;
+      lines.set(bar[0], []);
+    }
+    lines.get(bar[0]).push(bar);
+  }
+  const chosen = [...lines.values()].flat();
+  const known = chosen.flatMap(([, begin, end]) => [begin, end]).filter((at) => at !== null);
+  const first = Math.min(...known);
+  let last = Math.max(...known);
+  if (Number.isFinite(frontier) && frontier > last && frontier < last + 3 * (last - first) + 6e7) last = frontier;
+  const reach = Math.max(last - first, 1);
+  const right = Math.max(width - 20, LEFT + 200);
+  const x = (at) => LEFT + ((at - first) / reach) * (right - LEFT - 26);
+  const height = TOP + lines.size * ROW + 8;
+  const picture = svg("svg", { width: right, height, role: "img", "aria-label": "Lifetimes" });
+  for (let i = 0; i <= 4; i += 1) {
+    const at = first + (reach * i) / 4;
+    picture.append(svg("line", { class: "axis", x1: x(at), x2: x(at), y1: TOP - 6, y2: height }),
+      svg("text", { class: "faint", x: x(at), y: 13, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, clock(at, reach)));
+  }
+  if (Number.isFinite(frontier) && frontier >= first && frontier <= last)
+    picture.append(svg("line", { class: "now", x1: x(frontier), x2: x(frontier), y1: TOP - 6, y2: height }));
+  let y = TOP + ROW / 2;
+  for (const [label, line] of lines) {
+    picture.append(svg("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, svg("title", {}, label), label.length > 26 ? `${label.slice(0, 25)}…` : label));
+    for (const [, begin, end] of line) picture.append(...marks(begin, end, x, y, right));
+    y += ROW;
+  }
+  return picture;
+}
+
+function marks(begin, end, x, y, right) {
+  const open = end === null;
+  const from = begin === null ? LEFT - 6 : x(begin);
+  const to = open ? right - 12 : x(end);
+  const found = [];
+  if (to > from) found.push(svg("line", { class: open ? "bar open" : "bar", x1: from, x2: to, y1: y, y2: y }));
+  if (begin !== null) found.push(svg("circle", { class: open ? "open-begin" : "begin", cx: from, cy: y, r: 4.5 }));
+  if (open) found.push(svg("path", { class: "more", d: `M${to - 5} ${y - 4}l5 4l-5 4` }));
+  else if (end !== begin) found.push(svg("circle", { class: "end", cx: to, cy: y, r: 4 }));
+  return found;
+}
+
+function clock(micros, reach) {
+  const text = new Date(micros / 1000).toISOString();
+  if (reach < 1e7) return text.slice(11, 23);
+  return reach < 864e8 ? text.slice(11, 19) : text.slice(0, 16).replace("T", " ");
+}

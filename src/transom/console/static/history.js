@@ -1,0 +1,65 @@
+// The series of a query over the last hours.
+
+import UPlot from "/vendor/uplot.js";
+import { bytes, el, empty, rate, span } from "/dom.js";
+
+const CHARTS = [
+  { title: "Rows a second", series: [["in", "rows_per_second", "--accent", []], ["out", "rows_out_per_second", "--warn", [6, 4]]], text: rate },
+  { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []]], text: span },
+  { title: "Bytes kept", series: [["state", "state_bytes", "--accent", []]], text: bytes },
+  { title: "Rows not used", series: [["late", "rows_late", "--warn", [6, 4]], ["rejected", "rows_rejected", "--bad", []]], text: rate },
+];
+
+export function historyView(context, name) {
+  const charted = el("div", { class: "halves" });
+  const reach = el("select", { "aria-label": "How far back", onchange: () => renew() },
+    ...[[600, "ten minutes"], [7200, "two hours"], [86400, "a day"]].map(([seconds, title]) => el("option", { value: seconds }, title)));
+  const node = el("div", {}, el("div", { class: "actions" }, "The last ", reach), charted);
+  let charts = [], closed = false;
+
+  async function renew() {
+    const found = await context.ask(`/api/history?${new URLSearchParams({ query: name, seconds: reach.value })}`);
+    if (closed) return;
+    if (!found.time?.length) {
+      charted.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back a day.")));
+      return;
+    }
+    if (!charts.length) {
+      charted.replaceChildren();
+      charts = CHARTS.map((one) => chart(one, charted));
+    }
+    for (const { one, plot } of charts) plot.setData([found.time, ...one.series.map(([, column]) => found[column])]);
+  }
+
+  const timer = setInterval(renew, 2000);
+  const resize = () => charts.forEach(({ plot, holder }) => plot.setSize({ width: holder.clientWidth, height: 200 }));
+  addEventListener("resize", resize);
+  renew();
+  return {
+    node,
+    update: () => {},
+    close: () => {
+      closed = true;
+      clearInterval(timer);
+      removeEventListener("resize", resize);
+      charts.forEach(({ plot }) => plot.destroy());
+    },
+  };
+}
+
+const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19);
+
+function chart(one, parent) {
+  const colour = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+  const holder = el("div", { class: "chart" });
+  parent.append(el("div", { class: "card" }, el("h2", {}, one.title), holder));
+  const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+  const plot = new UPlot({
+    width: holder.clientWidth || 500, height: 200, cursor: { drag: { x: false, y: false } },
+    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-3) * 1.05] } },
+    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => one.text(tick)) }],
+    series: [{ value: (_, at) => (at == null ? "–" : clock(at)) },
+      ...one.series.map(([label, , variable, dash]) => ({ label, stroke: colour(variable), dash, width: 2, points: { show: false }, value: (_, value) => (value == null ? "–" : one.text(value)) }))],
+  }, [[], ...one.series.map(() => [])], holder);
+  return { one, plot, holder };
+}

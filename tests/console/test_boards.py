@@ -1,0 +1,136 @@
+"""What a console shows of a session, of a run and of a checkpoint, on both runtimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from transom import Session
+from transom.console.board import RunBoard, SessionBoard, ShownQuery
+from transom.console.finished import CheckpointBoard
+from transom.core.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TEXT = """
+    CREATE SINK out WITH (connector = 'files', path = '{folder}/out.csv');
+    INSERT INTO out SELECT a.k, COUNT(*) AS n FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k
+        GROUP BY a.k;
+    SELECT a.k, b.v FROM a [RANGE 2 SECONDS] JOIN b [RANGE 2 SECONDS] ON a.k = b.k;
+    SELECT v FROM a [RANGE 1 SECOND] WHERE k IS NULL
+"""
+READ = {"rows_in": 9, "used": 7, "late": 1, "rejected": 1, "waiting": 0}
+
+
+def fill(session: Session) -> Session:
+    rows: list[dict[str, Any]] = [
+        {"t": f"2024-05-01 10:00:0{i}", "k": None if i == 3 else i % 2, "v": i} for i in range(7)
+    ]
+    rows += [{"t": None, "k": 1, "v": 8}, {"t": "2024-05-01 10:00:00", "k": 1, "v": 9}]
+    for name in ("a", "b"):
+        session.stream(name, rows, time="t", late="dead_letter")
+    return session
+
+
+def run_board(session: Session, folder: Path, **options: Any) -> RunBoard:
+    session.taps.watch()
+    planned = [one for one in session.prepare(TEXT.format(folder=folder)) if one.standing]
+    run = session.assemble(planned, keep_dead_letters=False, **options)
+    board = RunBoard(run, planned, session.taps, lambda: session.explain_together(planned), session.runtime)
+    run.run()
+    return board
+
+
+def check_run(board: RunBoard) -> None:
+    out, joined, single = board.queries()
+    for query in (out, joined, single):
+        status, plan = query.status(), operators(query)
+        assert [each["number"] for each in status["operators"]] == [each["number"] for each in plan], query.name
+        assert [each["tactic"] for each in status["operators"]] == [each["tactic"] for each in plan], query.name
+        (first, *_) = status["inputs"]
+        assert {name: first[name] for name in READ} == READ and status["state"] == "finished"
+    assert joined.view is not None and single.view is not None and out.view is not None
+    found = single.view.look(0)
+    assert [bar.label for bar in found.bars] == ["3"] and (found.form, found.partial) == ("changes", False)
+    assert {bar.label for bar in joined.view.look(0).bars} >= {"0, 0", "1, 1"}
+    written = out.view.look(0)
+    assert written.bars or (board.about.endswith("on Spark") and written.by_tasks)
+    letters = board.dead_letters().newest()
+    assert {row["reason"] for batch in letters.rows for row in batch.to_pylist()} == {
+        "the time column 't' is NULL",
+        "late: came after the watermark",
+    }
+
+
+def operators(query: ShownQuery) -> list[dict[str, Any]]:
+    explained = query.explained()
+    assert explained is not None
+    found: Any = explained.plans[0]["operators"]
+    return list(found)
+
+
+def test_a_run_in_this_process(tmp_path: Path) -> None:
+    with Session() as session:
+        check_run(run_board(fill(session), tmp_path))
+
+
+@pytest.mark.nightly
+def test_a_run_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    with Session(spark=spark) as session:
+        check_run(run_board(fill(session), tmp_path))
+
+
+def check_checkpoint(folder: Path, runtime: str) -> None:
+    board = CheckpointBoard(str(folder))
+    assert runtime in board.about and board.over
+    assert [query.name for query in board.queries()] == ["out", "query-2", "query-3"]
+    for query in board.queries():
+        status = query.status()
+        assert status["inputs"] and status["state"] in ("finished", "stopped")
+        for each in status["inputs"]:
+            assert {name: each[name] for name in READ} == READ, (query.name, each)
+    assert board.queries()[2].text == "SELECT v FROM a [RANGE 1 SECOND] WHERE k IS NULL"
+
+
+def test_a_checkpoint_of_this_process(tmp_path: Path) -> None:
+    with Session() as session:
+        run_board(fill(session), tmp_path, checkpoint=str(tmp_path / "kept"), end=True)
+    check_checkpoint(tmp_path / "kept", "local")
+
+
+@pytest.mark.nightly
+def test_a_checkpoint_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    with Session(spark=spark) as session:
+        run_board(fill(session), tmp_path, checkpoint=str(tmp_path / "kept"), end=True)
+    check_checkpoint(tmp_path / "kept", "spark")
+
+
+def test_the_latest_of_a_checkpoint_is_shown(tmp_path: Path) -> None:
+    with fill(Session()) as session:
+        session.start("SELECT v FROM a WHERE v > 4", emit="latest", checkpoint=str(tmp_path)).await_termination(60)
+    (query,) = CheckpointBoard(str(tmp_path)).queries()
+    assert query.view is not None
+    assert query.view.look(0).table == (("5",),)  # whether 6 is followed by more of its instant, the next run knows
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        CheckpointBoard(str(tmp_path))
+
+
+def test_queries_that_are_over_stay_for_a_while() -> None:
+    with fill(Session()) as session:
+        board = SessionBoard(session, "local")
+        query = session.start("SELECT v FROM a", name="one", follow=True)
+        (shown,) = board.queries()
+        assert shown.status()["state"] == "running" and not shown.over
+        query.stop()
+        (shown,) = board.queries()
+        assert shown.status()["state"] == "stopped" and shown.over
+        again = session.start("SELECT k FROM a", name="one", follow=True)  # of one name the one that runs is shown
+        board.queries()
+        assert [each.text for each in board.queries()] == ["SELECT k FROM a"]
+        again.stop()

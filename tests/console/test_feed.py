@@ -1,0 +1,166 @@
+"""The feed of a console: made once a tick, for however many look; bounded, however long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from transom.connectors.connector import Opening
+from transom.connectors.tapped import AnswerTap
+from transom.console.board import ShownQuery
+from transom.console.feed import MOST_CLIENTS, Feed
+from transom.program.live_answer import MOST_SHOWN, LiveView
+
+SCHEMA = pa.schema([("change", pa.string()), ("at", pa.timestamp("us")), ("a", pa.int64())])
+
+
+class Fake:
+    """A board of one query, whose figures are those of its clock."""
+
+    about, over = "a fake", False
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.looks = 0
+        self.wrong = False
+        self.tap = AnswerTap()
+        self.tap.opened(Opening(SCHEMA, form="changes"))
+        self.query = ShownQuery("q", "SELECT", self.status, lambda: None, LiveView(self.tap))
+
+    def queries(self) -> list[ShownQuery]:
+        return [self.query]
+
+    def dead_letters(self) -> AnswerTap:
+        return self.tap
+
+    def status(self) -> dict[str, Any]:
+        self.looks += 1
+        if self.wrong:
+            raise OSError("<b>gone</b>")
+        rows = int(100 * (self.now - 1000))
+        operator = {
+            "number": 1,
+            "rows_in": rows,
+            "rows_out": 0,
+            "state_rows": 1,
+            "state_bytes": 8,
+            "seconds": (self.now - 1000) / 2,
+        }
+        one = {"name": "s", "rows_in": rows, "late": 1, "rejected": 2, "waiting": 0}
+        return {
+            "name": "q",
+            "state": "running",
+            "rows_in": rows,
+            "rows_out": 0,
+            "operators": [operator],
+            "inputs": [one],
+        }
+
+    def write(self, *rows: tuple[str, int, int]) -> None:
+        arrays = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(SCHEMA)]
+        self.tap.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+
+def looked(feed: Feed, board: Fake, clients: int, ticks: int) -> list[list[dict[str, Any]]]:
+    """What so many browsers are sent in so many ticks."""
+
+    async def one() -> list[dict[str, Any]]:
+        found = []
+        events = feed.events("q", frozenset({"answer"}))
+        await anext(events)
+        async for event in events:
+            found.append(json.loads(event.removeprefix(b"data: ")))
+            if len(found) == ticks:
+                break
+        await events.aclose()  # type: ignore[attr-defined]
+        return found
+
+    async def everybody() -> list[list[dict[str, Any]]]:
+        tasks = [asyncio.create_task(one()) for _ in range(clients)]
+        for _ in range(ticks):
+            for _ in range(3):
+                await asyncio.sleep(0)
+            board.now += 1
+            feed.tick()
+            for _ in range(6):
+                await asyncio.sleep(0)
+        return list(await asyncio.gather(*tasks))
+
+    return asyncio.run(everybody())
+
+
+def feed_of(board: Fake) -> Feed:
+    return Feed(board, clock=lambda: board.now)
+
+
+def test_however_many_look_a_query_is_looked_at_once_a_tick() -> None:
+    board = Fake()
+    found = looked(feed_of(board), board, clients=10, ticks=4)
+    assert board.looks == 4 and len(found) == 10 and all(one == found[0] for one in found)
+
+
+def test_rates_are_of_the_last_seconds() -> None:
+    board = Fake()
+    (found,) = looked(feed_of(board), board, clients=1, ticks=3)
+    last = found[-1]
+    assert last["overview"]["queries"][0]["rows_per_second"] == 100
+    assert last["detail"]["operators"][0]["rows_per_second"] == 100
+    assert (last["overview"]["queries"][0]["late"], last["overview"]["queries"][0]["rejected"]) == (1, 2)
+
+
+def test_an_answer_is_sent_when_there_is_more_of_it() -> None:
+    board = Fake()
+    board.write(("+", 5, 7))
+    (found,) = looked(feed_of(board), board, clients=1, ticks=3)
+    assert ["answer" in event for event in found] == [True, False, False]
+    assert found[0]["answer"]["table"] == [["7"]] and found[0]["answer"]["bars"] == [["7", 5, None]]
+
+
+def test_what_is_sent_is_bounded() -> None:
+    board = Fake()
+    for at in range(50):
+        board.write(*(("+", 100 * at + i, i) for i in range(100)))
+    (found,) = looked(feed_of(board), board, clients=1, ticks=1)
+    answer = found[0]["answer"]
+    assert [len(answer[what]) for what in ("rows", "table", "bars")] == [MOST_SHOWN] * 3
+    assert (answer["passed"], answer["partial"]) == (5000, True)
+
+
+def test_a_query_that_cannot_be_looked_at_is_shown_as_that() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    feed.tick()
+    board.wrong = True
+    (found,) = looked(feed, board, clients=1, ticks=1)
+    shown = found[0]["overview"]["queries"][0]
+    assert (shown["state"], shown["error"]) == ("failed", "<b>gone</b>")
+
+
+def test_nothing_is_made_while_nobody_looks() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    board.write(("+", 5, 7))
+    feed.tick()
+    assert (feed._overview, feed._details, feed._answers) == (b"null", {}, {})
+    looked(feed, board, clients=2, ticks=2)
+    assert (feed._clients, feed._wanted) == (0, {})
+
+
+def test_no_more_look_than_may() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    feed._clients = MOST_CLIENTS
+    assert feed.full
+
+
+def test_history_remembers_the_figures() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    for _ in range(900):
+        board.now += 1
+        feed.tick()
+    found = feed.history("q", 600)
+    assert 590 <= len(found["time"]) <= 601 and found["rows_per_second"][-1] == 100 and found["rows_late"][-1] == 1

@@ -1,0 +1,52 @@
+"""Bugs of the console: doors left open, and rows shown that are not there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.planted.bug import Bug
+
+CONSOLE: Final = (
+    Bug(
+        "any_host_is_served",
+        "console/guard.py",
+        "return text in self._hosts",
+        "return text in self._hosts or True",
+        "a name that somebody else points to this machine makes their page the same site",
+    ),
+    Bug(
+        "another_site_may_ask",
+        "console/guard.py",
+        'if origin.lower() != b"http://" + hosts[0].lower():',
+        'if not origin.lower().startswith(b"http"):',
+        "a page of another site can ask through the browser",
+    ),
+    Bug(
+        "changes_without_the_token",
+        "console/server.py",
+        "return token is not None and same_token(token, given)",
+        "return token is not None",
+        "whoever reaches the address can start and stop queries",
+    ),
+    Bug(
+        "a_page_that_looks_may_declare",
+        "console/editor.py",
+        "if spills or not isinstance(statement, _ASKS):",
+        "if spills:",
+        "a text in the editor reads whatever file it names",
+    ),
+    Bug(
+        "a_tap_keeps_everything",
+        "connectors/tapped.py",
+        "while self._kept > self._most:",
+        "while self._kept > 1000 * self._most:",
+        "a console that is left open keeps the whole answer in memory",
+    ),
+    Bug(
+        "each_browser_has_queries_looked_at",
+        "console/feed.py",
+        "number = self._number\n                parts",
+        "number = self._number\n                self.tick()\n                parts",
+        "ten that watch cost ten times as much as one",
+    ),
+)
