@@ -140,4 +140,25 @@ SPARK: Final = (
         "if not (joins or aggregates)",
         "two tasks hand rows to each other for longer than one works on them",
     ),
+    Bug(
+        "rows_of_a_file_that_was_replaced",
+        "runtimes/spark/read_ahead.py",
+        "if found is None or found[0] != self._inputs.source(name).version(split):",
+        "if found is None:",
+        "a batch has the rows of a file that was replaced before it began",
+    ),
+    Bug(
+        "a_growing_file_read_before_its_batch",
+        "connectors/files.py",
+        'if is_remote(path) or self._format_of(split.partition) != "parquet":',
+        "if is_remote(path):",
+        "the last line of a file is read before it is whole, and counts as it was",
+    ),
+    Bug(
+        "splits_foreseen_from_where_the_batch_began",
+        "runtimes/spark/message_source.py",
+        "batch.whole[name] = plan.position",
+        "batch.whole.setdefault(name, before)",
+        "what is read ahead is what has just been read, every time for nothing",
+    ),
 )

@@ -168,6 +168,11 @@ class Source(ABC):
         rejected = rejected_batch([row for part in parts for row in part.rejected])
         return SourceBatch(rows, rejected, plan.position, plan.ended, plan.over, plan.live, counts)
 
+    def version(self, split: Split) -> Any:
+        """What the rows of a split depend on: as long as this is the same, they are, so that they may be read before
+        the batch that they are in has begun. None: they must not."""
+        return None
+
     def narrow(self, columns: Collection[str]) -> None:  # noqa: B027 most sources save nothing by it
         """Of other columns nobody reads a value. Where that saves something they may be NULL: it is the same row."""
 

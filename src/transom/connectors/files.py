@@ -144,6 +144,16 @@ class FileSource(Source):
         found = self._scan.plan(at, max_rows, max_bytes, growing and not self._is_unit(file.name))
         return found.splits, found.at, found.finished, found.bytes
 
+    def version(self, split: Split) -> Any:
+        """Nothing is added to a Parquet file; another one of its name has another age, or is another file."""
+        path = path_of(self._properties.path, split.partition)
+        if is_remote(path) or self._format_of(split.partition) != "parquet":
+            return None
+        with suppress(OSError):
+            found = os.stat(path)
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        return None
+
     def read_split(self, split: Split) -> Iterator[SplitRows]:
         file = Listed(split.partition, path_of(self._properties.path, split.partition), 0)
         if self._within is not None:

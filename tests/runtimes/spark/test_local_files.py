@@ -9,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from transom.runtimes.spark import hadoop_origins
 from transom.runtimes.spark.local_files import CLASS, install
 
 
@@ -37,3 +38,17 @@ def test_files_have_the_permissions_and_the_checksums_of_hadoops_own(spark: Spar
     (tmp_path / "ours" / "file").write_bytes(b"\0\0\0\x08")  # a bit has turned over
     with pytest.raises(Py4JJavaError, match="Checksum error"):
         files.open(hadoop.fs.Path(str(tmp_path / "ours" / "file"))).readInt()
+
+
+def test_settings_are_what_they_were_and_forget_where_they_come_from(spark: SparkSession) -> None:
+    context: Any = spark.sparkContext
+    settings = context._jsc.hadoopConfiguration()
+    before = settings.size(), settings.get("io.file.buffer.size")
+    hadoop_origins.forget(spark)
+    assert (settings.size(), settings.get("io.file.buffer.size")) == before and before[0] > 100
+    assert settings.getPropertySources("io.file.buffer.size") is None
+    sent = context._jvm.java.io.ByteArrayOutputStream()
+    settings.write(context._jvm.java.io.DataOutputStream(sent))
+    back = context._jvm.org.apache.hadoop.conf.Configuration(False)
+    back.readFields(context._jvm.java.io.DataInputStream(context._jvm.java.io.ByteArrayInputStream(sent.toByteArray())))
+    assert (back.size(), back.get("io.file.buffer.size")) == before

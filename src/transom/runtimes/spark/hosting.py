@@ -16,6 +16,7 @@ from transom.pipeline.frames import FRAMES, SPLITS, STATUS, Frame, Message
 from transom.pipeline.layout import SINK
 from transom.pipeline.partition_state import PARTITION_CLASSES
 from transom.pipeline.partition_status import kept_in
+from transom.runtimes.spark import read_ahead
 from transom.runtimes.spark.answer_parts import written
 from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.labels import Labels
@@ -34,7 +35,7 @@ _HOSTED: dict[tuple[str, int, int], tuple[FragmentPartition, state_backend.State
 MOST_PARTITIONS: Final = 64
 
 READERS: Final = 2
-"""So many threads read ahead of a partition that reads by itself."""
+"""So many threads read for a partition that reads by itself."""
 
 
 class Hosting:
@@ -81,8 +82,10 @@ class Hosting:
         gone: list[Message] = []
         for kind, blob in (row for frame in rows for row in zip(frame["kind"], frame["blob"], strict=True)):
             if kind == SPLITS:
-                for message in self._inputs.messages(TaskSplit.of(blob), READERS):
+                task_split, ahead = TaskSplit.of(blob), read_ahead.of(self._host.run, self._host.reading)
+                for message in self._inputs.messages(task_split, READERS, ahead.take):
                     (came if message.kind == FRAMES else gone).append(message)
+                ahead.begin(task_split.ahead)
             else:
                 came.append(Message(fragment, number, FRAMES, self._host.local_shuffle.pick_up(kind, blob)))
         return came, gone

@@ -22,7 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from transom.core.errors import SparkError
-from transom.runtimes.spark import local_files, settings
+from transom.runtimes.spark import hadoop_origins, local_files, settings
 from transom.runtimes.spark.cache import cache_folder, kernels_folder
 from transom.runtimes.spark.environment import environment
 from transom.runtimes.spark.java import Java, find_java
@@ -73,6 +73,8 @@ def warm(spark: SparkSession) -> threading.Thread:
         with suppress(Exception):
             spark.dataSource.register(Nothing)
             spark.read.format(Nothing.name()).load().write.format("noop").mode("append").save()
+        with suppress(Exception):
+            hadoop_origins.forget(spark)
 
     thread = threading.Thread(target=work, name="transom-warm", daemon=True)
     thread.start()

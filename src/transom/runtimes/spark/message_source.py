@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from transom.connectors.connector import Limits, Split
+from transom.connectors.connector import Limits, Plan, Split
 from transom.connectors.splits import divide
 from transom.program.alignment import InputPace, read_by_need
 from transom.program.batch_size import FIRST_ROWS, MOST_BYTES
@@ -34,6 +34,9 @@ LEAST_ROWS: Final = 1 << 16
 _POLL: Final = 0.1
 _SELDOM: Final = 0.3
 """Seconds between two looks at the inputs of a query that follows them: at first, and after a long silence."""
+
+_QUICK: Final = 0.01
+"""Seconds. Whoever needs longer to find what to read next is not asked twice a batch."""
 
 _PATIENCE: Final = 1.0
 """For so many seconds the source looks by itself before Spark has to ask again."""
@@ -76,6 +79,8 @@ class _Batch:
     ended: list[str]
     at_end: list[str] = field(default_factory=list)
     splits: dict[str, list[Any]] = field(default_factory=dict)
+    whole: dict[str, Any] = field(default_factory=dict)
+    """How far it goes, as the sources know it, in those that it reads."""
     live: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
@@ -86,6 +91,8 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._log = None if reading.checkpoint is None else OffsetLog(reading.checkpoint)
         self._pause = _POLL
         self._to_the_end = False
+        self._ahead: tuple[int, dict[str, list[Split]]] = (0, {})
+        """The number of the batch that was planned last, and what is likely to be read behind it."""
 
     def initialOffset(self) -> dict[str, Any]:
         begin = self._reading.begin or {"batch": 0, "at": {}, "ended": []}
@@ -133,7 +140,11 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
         rows = reading.max_rows or (None if known is None else known.rows) or reading.first_rows
-        batch = self._read_by_need(start, {} if known is None else known.paces, rows)
+        paces = {} if known is None else known.paces
+        began = time.monotonic()
+        batch = self._read_by_need(start, paces, rows)
+        quick = time.monotonic() - began < _QUICK
+        self._ahead = start["batch"] + 1, self._foreseen(batch, paces, rows) if quick else {}
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.splits and ended == start["ended"]:
             has_more = len(ended) < len(reading.layout.sources)
@@ -161,15 +172,45 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         return batch
 
-    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
-        """Plan to read so many rows of an input in the batch; how many there are."""
+    def _foreseen(self, batch: _Batch, paces: Mapping[str, InputPace], most: int) -> dict[str, list[Split]]:
+        """What the batch behind this one will read if inputs go on as they do. It need not be right, and is not
+        logged; what may be other rows by then is not in it."""
+        reading = self._reading
+        if not reading.in_host:
+            return {}
+        taken = {name: [Split.unpacked(each) for each in packed] for name, packed in batch.splits.items()}
+        names = [name for name in reading.names if name not in batch.ended and reading.aligned(name)]
+        lasting = {
+            name for name in names if name in taken and self._inputs.source(name).version(taken[name][-1]) is not None
+        }
+        found: dict[str, list[Split]] = {}
+
+        def read(name: str, rows: int) -> int:
+            if name not in lasting:
+                return rows
+            found[name] = list(self._next(name, rows, batch.whole[name]).splits)
+            return sum(split.rows for split in found[name])
+
+        if lasting:
+            later = {name: _later(paces.get(name, InputPace()), taken.get(name, [])) for name in names}
+            read_by_need(later, most, read)
+        return found
+
+    def _next(self, name: str, rows: int | None, position: Any) -> Plan:
+        """The next rows of an input from a position on, as its source knows it."""
         reading = self._reading
         static, growing = reading.layout.sources[name].time is None, name in reading.growing
         limited = reading.max_rows is not None or reading.max_files is not None
         limits = Limits() if static else Limits(rows, reading.max_files, None if limited else MOST_BYTES)
+        return self._inputs.source(name).plan(position, limits, growing=growing and (reading.follow or "later"))
+
+    def _read(self, name: str, rows: int | None, batch: _Batch) -> int:
+        """Plan to read so many rows of an input in the batch; how many there are."""
+        reading = self._reading
+        growing = name in reading.growing
         before = batch.at.get(name, {})
-        whole = before if self._log is None else self._log.whole(name, before)
-        plan = self._inputs.source(name).plan(whole, limits, growing=growing and (reading.follow or "later"))
+        plan = self._next(name, rows, before if self._log is None else self._log.whole(name, before))
+        batch.whole[name] = plan.position
         batch.at[name] = plan.position if self._log is None else self._log.brief(name, before, plan.position)
         if plan.splits:
             batch.splits[name] = [split.packed() for split in plan.splits]
@@ -185,10 +226,7 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reading = self._reading
         splits = {name: [Split.unpacked(each) for each in packed] for name, packed in end.get("splits", {}).items()}
         ended = tuple(name for name in end["ended"] if name not in start["ended"])
-        share = max(1, reading.tasks // max(1, len(splits)))
-        groups: list[tuple[str, tuple[Split, ...]]] = []
-        for name, mine in splits.items():
-            groups += [(name, tuple(group)) for group in divide(mine, share, LEAST_ROWS)]
+        groups = self._divided(splits)
         # Small inputs share a task; the splits of one input stay in order, as their senders are.
         task_splits = [[group] for group in groups]
         while len(task_splits) > (1 if reading.in_host else reading.tasks):
@@ -199,7 +237,15 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lives = [live, *(unsaid for _ in task_splits[1:])]
         found = [TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])]
         last = tuple(task_splits[-1]) if task_splits else ()
-        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1])]
+        number, foreseen = self._ahead
+        ahead = tuple(self._divided(foreseen)) if number == end["batch"] else ()
+        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1], ahead)]
+
+    def _divided(self, splits: Mapping[str, list[Split]]) -> list[tuple[str, tuple[Split, ...]]]:
+        """The splits in groups for all the tasks that there may be, each of one input."""
+        share = max(1, self._reading.tasks // max(1, len(splits)))
+        groups = ((name, divide(mine, share, LEAST_ROWS)) for name, mine in splits.items())
+        return [(name, tuple(group)) for name, some in groups for group in some]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskSplit)
@@ -214,3 +260,10 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def _later(pace: InputPace, splits: Sequence[Split]) -> InputPace:
+    """How far an input is likely to be when these have been read."""
+    rows = sum(split.rows for split in splits)
+    watermark = pace.leads_to(rows)
+    return pace if watermark is None else replace(pace, watermark=int(watermark), rows=pace.rows + rows)

@@ -30,8 +30,15 @@ from transom.runtimes.spark.local_shuffle import LocalShuffle
 if TYPE_CHECKING:
     from transom.pipeline.packer import Packer
 
+ReadBefore = Callable[[str, Split], list[SplitRows] | None]
+"""The rows of a split of an input, if they were read before they were asked for."""
+
 OF_FRAMES: Final = -1
 """Who reports on DataFrames by the clock: none of the tasks that read their rows."""
+
+
+def _nothing(name: str, split: Split) -> list[SplitRows] | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -133,19 +140,27 @@ class TaskSplit(InputPartition):
     live: dict[str, dict[str, bool]] = field(default_factory=dict)
     """Inputs whose partitions are written side by side; the first task knows all of them, and which are at their end.
     """
+    ahead: tuple[tuple[str, tuple[Split, ...]], ...] = ()
+    """What the next batch will probably read."""
 
     def message(self) -> Message:
         """For the only partition of the plan, which is to read it."""
-        splits = [(name, [split.packed() for split in some]) for name, some in self.splits]
-        return Message(1, 0, SPLITS, json.dumps({**vars(self), "splits": splits}).encode())
+        splits, ahead = (
+            [(name, [split.packed() for split in some]) for name, some in splits]
+            for splits in (self.splits, self.ahead)
+        )
+        return Message(1, 0, SPLITS, json.dumps({**vars(self), "splits": splits, "ahead": ahead}).encode())
 
     @staticmethod
     def of(blob: bytes) -> TaskSplit:
         """As it was put into a message."""
         fields: dict[str, Any] = json.loads(blob)
-        splits = tuple((name, tuple(map(Split.unpacked, some))) for name, some in fields.pop("splits"))
+        splits, ahead = (
+            tuple((name, tuple(map(Split.unpacked, some))) for name, some in fields.pop(which))
+            for which in ("splits", "ahead")
+        )
         at_end, ended = tuple(fields.pop("at_end")), tuple(fields.pop("ended"))
-        return TaskSplit(at_end=at_end, ended=ended, splits=splits, **fields)
+        return TaskSplit(at_end=at_end, ended=ended, splits=splits, ahead=ahead, **fields)
 
 
 class TaskInputs:
@@ -162,8 +177,8 @@ class TaskInputs:
             self._opened[name] = self._reading.openers[name]()
         return self._opened[name]
 
-    def messages(self, task_split: TaskSplit, threads: int = 1) -> Iterator[Message]:
-        """What becomes of a split, whose splits are read ahead by several threads."""
+    def messages(self, task_split: TaskSplit, threads: int = 1, read: ReadBefore = _nothing) -> Iterator[Message]:
+        """What becomes of a split, whose splits are read by several threads; some were `read` before this."""
         # The driver's side plans and packs nothing; kernels take a second to import, in each of its processes.
         from transom.pipeline.packer import Packer
 
@@ -178,7 +193,7 @@ class TaskInputs:
         for name, partitions in task_split.live.items():
             for partition, at_end in partitions.items():
                 packer.hear_of(name, at_end, partition)
-        for name, partition, part in self._rows(task_split, threads):
+        for name, partition, part in self._rows(task_split, threads, read):
             if part.rejected:
                 yield from packer.reject(name, rejected_batch(part.rejected))
             if len(part.rows):
@@ -188,11 +203,14 @@ class TaskInputs:
             packer.end(name)
         yield from packer.finish()
 
-    def _rows(self, task_split: TaskSplit, threads: int) -> Iterator[tuple[str, str, SplitRows]]:
+    def _rows(
+        self, task_split: TaskSplit, threads: int, read_before: ReadBefore
+    ) -> Iterator[tuple[str, str, SplitRows]]:
         splits = [(name, split) for name, some in task_split.splits for split in some]
         if threads == 1 or len(splits) < 2:
             for name, split in splits:
-                for part in self.source(name).read_split(split):
+                known = read_before(name, split)
+                for part in self.source(name).read_split(split) if known is None else known:
                     yield name, split.partition, part
             return
         self._others += [TaskInputs(self._reading) for _ in range(threads - len(self._others))]
@@ -201,6 +219,9 @@ class TaskInputs:
             free.put(other)
 
         def read(name: str, split: Split) -> list[SplitRows]:
+            known = read_before(name, split)
+            if known is not None:
+                return known
             inputs = free.get()
             try:
                 return list(inputs.source(name).read_split(split))
