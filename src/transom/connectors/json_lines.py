@@ -7,7 +7,6 @@ the reader takes, with the same values: how a row is read never depends on its n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow.json
 
 from transom.connectors.conform import DeclaredRows, ParsedRows, fold
 from transom.connectors.fit_nested import dumped, load
+from transom.connectors.json_scan import Quotes, may_be_huge, quoted_name
 from transom.connectors.lines import Cut, RecordSplit, records_at, split_lines
 from transom.core.delta import Int64s
 from transom.core.json_text import Pairs, read, written
@@ -99,17 +99,19 @@ def _odd_lines(records: RecordSplit, spelling: Sequence[str], declared: Declared
         return list(range(len(records)))
     odd = set(np.flatnonzero(~framed).tolist())
     positions: list[int] = []
-    lowered = records.data.lower()
-    for name in spelling:
-        quoted = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        if lowered.count(quoted.lower()) != records.data.count(quoted):
-            found = re.finditer(re.escape(quoted.lower()) + rb"\s*:", lowered)
-            positions += [at.start() for at in found if not records.data.startswith(quoted, at.start())]
-    if b"\\u00" in records.data:
+    quotes = Quotes(buffer)
+    if other := [name for name in spelling if quotes.may_spell_otherwise(name)]:
+        lowered = records.data.lower()
+        for name in other:
+            quoted = quoted_name(name)
+            if lowered.count(quoted.lower()) != records.data.count(quoted):
+                found = re.finditer(re.escape(quoted.lower()) + rb"\s*:", lowered)
+                positions += [at.start() for at in found if not records.data.startswith(quoted, at.start())]
+    if b"\\" in records.data and b"\\u00" in records.data:  # one byte is looked for ten times as fast as several
         positions += [at.start() for at in _ESCAPED_LETTER.finditer(records.data)]
-    if b"Inf" in records.data or b"-N" in records.data:
+    if (b"I" in records.data and b"Inf" in records.data) or (b"N" in records.data and b"-N" in records.data):
         positions += [at.start() for at in re.finditer(rb"Inf|-N", records.data)]
-    if any(pa.types.is_decimal(column.type) for column in declared.columns):
+    if any(pa.types.is_decimal(column.type) for column in declared.columns) and may_be_huge(buffer):
         positions += [at.start() for at in _HUGE.finditer(records.data)]
     return sorted(odd.union(records_at(records, np.array(positions, dtype=np.int64)) if positions else ()))
 
