@@ -127,12 +127,12 @@ class PgOutput:
     def _row(self, values: list[object], before: list[object] | None, relation: _Relation) -> TextRow:
         assert relation.places is not None
         found: TextRow = []
-        for place in relation.places:
-            value = values[place]
+        for column in relation.places:
+            value = values[column]
             if value is _UNCHANGED:
-                value = _UNCHANGED if before is None else before[place]
+                value = _UNCHANGED if before is None else before[column]
             if value is _UNCHANGED:
-                raise self._no_identity(f"the value of '{relation.names[place]}', which is large and did not change,")
+                raise self._no_identity(f"the value of '{relation.names[column]}', which is large and did not change,")
             assert value is None or isinstance(value, str)
             found.append(value)
         return found
