@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.postgres_server import Database
@@ -137,6 +138,30 @@ def test_a_key_needs_no_rows_from_before(followed: Followed) -> None:
     assert [change[:3] for change in followed.rest(source, position)] == [
         ("+", 2, "b"), ("-", 2, None), ("+", 3, "b"), ("-", 1, None)
     ]  # fmt: skip
+
+
+def test_a_large_value_that_does_not_change_is_there(followed: Followed) -> None:
+    """It is not sent again: it is known from what was before, or nobody knows it."""
+    large = "SELECT string_agg(md5(g::text), '') FROM generate_series(1, 1000) g"
+    source, keyed = followed.source(), followed.source(key=True)
+    position = source.plan({}, Limits()).position
+    followed.database.execute(f"UPDATE t SET name = ({large}) WHERE id = 2", "UPDATE t SET good = true WHERE id = 2")
+    assert [len(change[2] or "") for change in followed.rest(source, position)] == [0, 32_000, 32_000, 32_000]
+    *_, (position, _) = followed.changes(keyed, position)
+    followed.database.execute("ALTER TABLE t REPLICA IDENTITY DEFAULT", "UPDATE t SET good = false WHERE id = 2")
+    with pytest.raises(SourceError, match="the value of 'name', which is large") as error:
+        followed.rest(keyed, position)
+    assert "REPLICA IDENTITY FULL" in (error.value.remedy or "")
+
+
+def test_a_clock_that_is_set_back_makes_no_change_late(followed: Followed) -> None:
+    source = followed.source()
+    position = dict(source.plan({}, Limits()).position)
+    followed.database.execute("INSERT INTO t (id) VALUES (3)")
+    ahead = position["time"] + 10**9
+    plan = source.plan(position | {"time": ahead}, Limits())
+    (rows,) = [part.rows for split in plan.splits for part in source.read_split(split)]
+    assert rows.column("ts").cast(pa.int64()).to_pylist() == [ahead] and plan.position["time"] == ahead
 
 
 def test_what_a_checkpoint_has_counted_is_not_kept(followed: Followed) -> None:

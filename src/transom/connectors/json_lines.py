@@ -36,7 +36,10 @@ class _Malformed(Exception):
 
 @dataclass(frozen=True)
 class JsonLines:
+    """If it is `closed`, a line has no field that is not declared."""
+
     declared: DeclaredRows
+    closed: bool = False
 
     @property
     def blank_is_row(self) -> bool:
@@ -59,16 +62,16 @@ class JsonLines:
         numbers = np.flatnonzero(good)
         parsed = []
         visit = list(odd)
-        for first, behind, columns in _parse_halving(data, starts, spelling, self.declared):
+        for first, behind, columns in _parse_halving(data, starts, spelling, self.declared, self.closed):
             if columns is None:
                 visit += numbers[first:behind].tolist()
             else:
                 parsed.append(ParsedRows(numbers[first:behind], columns))
-        taken, texts, deep = _visit(records, sorted(visit), self.declared, wrong)
+        taken, texts, deep = _visit(records, sorted(visit), self.declared, wrong, self.closed)
         if taken:
             parsed.append(ParsedRows(np.array(taken), [pa.array(column, VARCHAR) for column in texts]))
         for row in deep:  # deeper than Python goes; Arrow's reader may still skip over it, if it knows the names
-            skipped = None if row in odd else _parse(records.raw(row), 1, spelling, self.declared)
+            skipped = None if row in odd else _parse(records.raw(row), 1, spelling, self.declared, self.closed)
             if skipped is None:
                 wrong[row] = "is nested too deeply"
             else:
@@ -117,13 +120,13 @@ def _odd_lines(records: RecordSplit, spelling: Sequence[str], declared: Declared
 
 
 def _parse_halving(
-    data: bytes, starts: Int64s, spelling: Sequence[str], declared: DeclaredRows
+    data: bytes, starts: Int64s, spelling: Sequence[str], declared: DeclaredRows, closed: bool
 ) -> Iterator[tuple[int, int, list[pa.Array] | None]]:
     """The records in parts [first, behind): those that Arrow's reader takes, with their columns, and a few (None)."""
     pending = [(0, len(starts) - 1)] if len(starts) > 1 else []
     while pending:
         first, behind = pending.pop()
-        columns = _parse(data[starts[first] : starts[behind]], behind - first, spelling, declared)
+        columns = _parse(data[starts[first] : starts[behind]], behind - first, spelling, declared, closed)
         if columns is not None or behind - first <= _FEW:
             yield first, behind, columns
         else:
@@ -131,13 +134,16 @@ def _parse_halving(
             pending += [(middle, behind), (first, middle)]
 
 
-def _parse(data: bytes, count: int, spelling: Sequence[str], declared: DeclaredRows) -> list[pa.Array] | None:
+def _parse(
+    data: bytes, count: int, spelling: Sequence[str], declared: DeclaredRows, closed: bool
+) -> list[pa.Array] | None:
+    others = "error" if closed else "ignore"
     schema = pa.schema([(name, _near(c.type, declared)) for name, c in zip(spelling, declared.columns, strict=True)])
     try:
         table = pyarrow.json.read_json(
             pa.BufferReader(data),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
         )
         columns = [pa.concat_arrays(table.column(name).chunks) for name in spelling]
         for at, column in enumerate(declared.columns):
@@ -171,7 +177,7 @@ def _near_part(type_: pa.DataType, declared: DeclaredRows) -> pa.DataType:
 
 
 def _visit(
-    records: RecordSplit, rows: list[int], declared: DeclaredRows, wrong: dict[int, str]
+    records: RecordSplit, rows: list[int], declared: DeclaredRows, wrong: dict[int, str], closed: bool
 ) -> tuple[list[int], list[list[str | None]], list[int]]:
     """The rows read one by one: those that can be, their columns as text, and those too deep. Adds to `wrong`."""
     names = {fold(column.name): at for at, column in enumerate(declared.columns)}
@@ -180,7 +186,7 @@ def _visit(
     deep: list[int] = []
     for row in rows:
         try:
-            values = _values(_load(records.raw(row)), names, declared)
+            values = _values(_load(records.raw(row)), names, declared, closed)
         except RecursionError:
             deep.append(row)
         except _Malformed as error:
@@ -202,11 +208,13 @@ def _load(raw: bytes) -> Pairs:
     return found
 
 
-def _values(pairs: Pairs, names: dict[str, int], declared: DeclaredRows) -> list[str | None]:
+def _values(pairs: Pairs, names: dict[str, int], declared: DeclaredRows, closed: bool) -> list[str | None]:
     values: list[str | None] = [None] * len(names)
     seen: set[int] = set()
     for name, value in pairs:
         at = names.get(fold(name))
+        if at is None and closed:
+            raise _Malformed(f"has a field '{name}', which is not declared")
         if at is None:
             continue
         if at in seen:

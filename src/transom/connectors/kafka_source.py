@@ -63,7 +63,12 @@ _TYPES: Final = {
 _KNOWN: Final = (
     *("format", "value.format", "key.format", "key.fields", "value.fields-include", "delimiter", "null", "time_unit"),
     *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
-    *("scan.topic-partition-discovery.interval", "json.fail-on-missing-field", "debezium-json.schema-include"),
+    *(
+        "scan.topic-partition-discovery.interval",
+        "json.fail-on-missing-field",
+        "json.fail-on-unknown-field",
+        "debezium-json.schema-include",
+    ),
 )
 _MODES: Final = ("earliest-offset", "latest-offset", "timestamp", "specific-offsets")
 
@@ -226,7 +231,8 @@ class KafkaSource(Source):
             return CsvValues(declared, delimiter, read_null(properties.get("null", ""), properties.get("delimiter")))
         if given.lower() == "arrow":
             return ArrowValues(declared, self._topic_name)
-        return JsonValues(declared, complete=_is_true(properties, "json.fail-on-missing-field"))
+        complete, closed = (_is_true(properties, f"json.fail-on-{what}-field") for what in ("missing", "unknown"))
+        return JsonValues(declared, complete, closed)
 
 
 def _is_true(properties: Mapping[str, str], name: str) -> bool:
