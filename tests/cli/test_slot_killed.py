@@ -15,13 +15,14 @@ from tests.cli.commands import command, environment
 from tests.postgres_server import Database, PostgresServer
 from tests.runtimes.spark.processes import descendants, kill, wait_until
 
+COLUMNS = "id INTEGER, item INTEGER, v INTEGER, ts TIMESTAMP METADATA FROM 'timestamp', WATERMARK FOR ts AS ts"
 TEXT = """
-CREATE TABLE t (id INTEGER, item INTEGER, v INTEGER, ts TIMESTAMP METADATA FROM 'timestamp', WATERMARK FOR ts AS ts)
-    WITH (connector = 'postgres', url = '$PGURL', table = 't', 'slot.name' = '{slot}');
+CREATE TABLE t ({columns}) WITH (connector = 'postgres', url = '$PGURL', table = 't', 'slot.name' = '{slot}_one');
+CREATE TABLE u ({columns}) WITH (connector = 'postgres', url = '$PGURL', table = 't', 'slot.name' = '{slot}_two');
 CREATE SINK totals WITH (connector = 'postgres', url = '$PGURL', table = 'totals', emit = 'net');
 INSERT INTO totals SELECT item, COUNT(*) AS n, SUM(v) AS total FROM t GROUP BY item;
 CREATE SINK history WITH (connector = 'postgres', url = '$PGURL', table = 'history', emit = 'changes');
-INSERT INTO history SELECT id, v FROM t;
+INSERT INTO history SELECT id, v FROM u;
 """
 
 
@@ -60,7 +61,7 @@ def test_the_answer_is_that_of_the_table(
         "CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION note()",
     )
     program = tmp_path / "program.cql"
-    program.write_text(TEXT.format(slot=slot))
+    program.write_text(TEXT.format(slot=slot, columns=COLUMNS))
     arguments = ("run", program, "--runtime", runtime, "--set", "batch_rows=50", "--checkpoint", tmp_path / "kept")
     postgres.close()
     begun = 0
@@ -106,5 +107,7 @@ def test_the_answer_is_that_of_the_table(
     # Rows that came and went in one instant are in no relation, so a history may have fewer changes, and never more.
     went = client.rows("SELECT COUNT(*)::int FROM history WHERE change = '-'")
     assert 0 < went[0][0] <= client.rows("SELECT COUNT(*)::int FROM made WHERE sign < 0")[0][0]
-    client.execute(f"SELECT pg_drop_replication_slot('{slot}')")
+    client.execute(
+        f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name LIKE '{slot}%'"
+    )
     client.close()
