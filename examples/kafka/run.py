@@ -1,4 +1,4 @@
-"""Starts a Kafka broker, fills two topics, runs unpaid.cql and shows what a client reads from those it has written."""
+"""Starts a Kafka broker and a PostgreSQL, fills two topics, runs unpaid.cql and shows the tables that it keeps."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from adbc_driver_postgresql import dbapi
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pgserver.postgres_server import get_server
 
 import transom
 from transom.testing.kafka_broker import KafkaBroker
 
 ORDERS = 200
-PARTITIONS = {"orders": 3, "payments": 2, "unpaid": 2, "paid": 1}
+PARTITIONS = {"orders": 3, "payments": 2}
 NOON = datetime(2024, 5, 1, 12)
 
 
@@ -44,39 +46,33 @@ def fill(servers: str) -> None:
     producer.flush()
 
 
-def read(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values as any client finds them that reads what is committed."""
-    settings = {"bootstrap.servers": servers, "group.id": "show", "isolation.level": "read_committed"}
-    consumer = Consumer(settings | {"enable.partition.eof": True, "auto.offset.reset": "earliest"})
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS[topic])])
-    found, ended = [], 0
-    while ended < PARTITIONS[topic]:
-        message = consumer.poll(1.0)
-        if message is not None and message.error() is None:
-            found.append((message.key(), message.value()))
-        elif message is not None and message.error().code() == KafkaError._PARTITION_EOF:
-            ended += 1
-    consumer.close()
-    return found
-
-
 def main() -> None:
-    with KafkaBroker() as broker, tempfile.TemporaryDirectory() as kept:
-        os.environ["KAFKA"] = broker.servers
+    with (
+        KafkaBroker() as broker,
+        tempfile.TemporaryDirectory() as kept,
+        get_server(Path(kept) / "database", cleanup_mode="delete") as database,
+    ):
+        os.environ.update(KAFKA=broker.servers, PGURL=database.get_uri())
         admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
         for made in admin.create_topics([NewTopic(name, n, 1) for name, n in PARTITIONS.items()]).values():
             made.result(30)
         fill(broker.servers)
-        transom.Session().execute(Path(__file__).with_name("unpaid.cql").read_text(), checkpoint=kept)
-        unpaid = [json.loads(value) for _, value in read(broker.servers, "unpaid") if value is not None]
+        program = Path(__file__).with_name("unpaid.cql").read_text()
+        transom.Session().execute(program, checkpoint=os.path.join(kept, "checkpoint"))
+        show(os.environ["PGURL"])
+
+
+def show(url: str) -> None:
+    with dbapi.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute('SELECT "at"::text, id, customer, amount::text FROM unpaid ORDER BY "at", id')
+        unpaid = cursor.fetchall()
         print(f"{len(unpaid)} of {ORDERS} orders were not paid within ten minutes:")
-        for row in sorted(unpaid, key=lambda row: str(row["at"]))[:5]:
-            print(f"  {row['at']}  order {row['id']} of {row['customer']}, {row['amount']}")
-        last = dict(read(broker.servers, "paid"))
+        for at, id_, customer, amount in unpaid[:5]:
+            print(f"  {at}  order {id_} of {customer}, {amount}")
+        cursor.execute("SELECT customer, orders, amount::text FROM paid ORDER BY customer")
         print("paid so far:")
-        for _, value in sorted(last.items(), key=lambda each: each[0] or b""):
-            row = json.loads(value or b"{}")
-            print(f"  {row['customer']}: {row['orders']} orders, {row['amount']}")
+        for customer, orders, amount in cursor.fetchall():
+            print(f"  {customer}: {orders} orders, {amount}")
 
 
 if __name__ == "__main__":

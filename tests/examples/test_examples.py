@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.examples.readme import EXAMPLES, follow, run
+from tests.postgres_server import PostgresServer
 from transom.testing.kafka_broker import KafkaBroker
 
 Row = tuple[Any, ...]
@@ -226,8 +227,12 @@ def test_every_example_is_tested() -> None:
 
 
 @pytest.mark.nightly
-def test_kafka(kafka: KafkaBroker, tmp_path: Path) -> None:
-    """The example starts a broker of its own; the other one shows that it can be had."""
+def test_kafka(
+    kafka: KafkaBroker, postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The example starts a broker and a database of its own; the other ones show that they can be had."""
+    (runtime := tmp_path / "runtime").mkdir(mode=0o700)  # the package of the database puts its lock there
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     (printed,) = follow("kafka", tmp_path).values()
     draw, unpaid, paid = random.Random(7), 0, Counter[str]()
     for _ in range(200):

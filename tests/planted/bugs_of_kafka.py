@@ -56,4 +56,25 @@ KAFKA: Final = (
         "order = np.arange(len(places))",
         "a row that is changed comes before it goes",
     ),
+    Bug(
+        "offsets_without_gaps",
+        "connectors/kafka_messages.py",
+        "if last - first == len(messages) - 1:",
+        "if last >= first:",
+        "behind a transaction a dead letter names another message",
+    ),
+    Bug(
+        "the_end_of_a_long_name_is_not_looked_at",
+        "connectors/json_scan.py",
+        "max(0, len(inner) - _WORD)",
+        "0",
+        "a name of more than eight letters that ends in another case is NULL",
+    ),
+    Bug(
+        "a_run_of_digits_is_missed",
+        "connectors/json_scan.py",
+        "more = min(known, _RUN - known)",
+        "more = known",
+        "a decimal of 39 digits overflows without a word",
+    ),
 )

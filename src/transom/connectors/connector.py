@@ -176,6 +176,9 @@ class Source(ABC):
     def narrow(self, columns: Collection[str]) -> None:  # noqa: B027 most sources save nothing by it
         """Of other columns nobody reads a value. Where that saves something they may be NULL: it is the same row."""
 
+    def settle(self, position: Position) -> None:  # noqa: B027 most sources are kept by somebody else
+        """Whatever happens, nobody resumes from before this position: what lies there need not be kept for the run."""
+
     def files(self) -> Mapping[str, int]:
         """Files that must be seen wherever its splits are read, some of them at least, with their sizes now."""
         return {}

@@ -2,22 +2,31 @@
 
 An epoch is one commit of the table that carries its number as an application transaction, by the run. `emit = 'net'`
 keeps the answer as a table, by its key: the commit is a merge. All other answers are appended.
+
+With a commit interval several epochs are one commit, with the number of the last: until then their rows are staged in
+the checkpoint, on Spark too, so that files are fewer and larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.connectors.connector import Opening, SinkDeclaration
 from transom.connectors.properties import reject_unknown
 from transom.connectors.staged_sink import StagedSink
-from transom.core.errors import OptionError, SinkError
-from transom.core.location import local_path
+from transom.core.errors import OptionError, SinkError, TransomError
+from transom.core.location import is_remote, local_path
 from transom.core.schema import unique_names
+from transom.core.time import SECOND, parse_duration
 
 _MAINTAINED: Final = "transom.maintained"
 
@@ -46,13 +55,114 @@ class DeltaSink(StagedSink):
             names = ["change", *names[1:]]
         self._schema = pa.schema([f.with_name(name) for f, name in zip(opening.schema, names, strict=True)])
         self._columns = self._schema.names[1:] if opening.form == "net" else self._schema.names
+        self._interval = _interval(declared.properties)
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._error: TransomError | None = None
+        self._held: dict[int, str | list[pa.RecordBatch]] = {}
+        """Rows of epochs that are not in the table yet, or the files in which they are staged."""
+        if self._interval and declared.staging is not None:
+            if is_remote(declared.staging):
+                raise OptionError(
+                    "a commit interval needs a checkpoint on a disk, where rows are staged meanwhile",
+                    remedy="leave commit_interval out, or put the checkpoint on a disk",
+                )
+            self._staging = declared.staging  # a batch of Spark that is settled does not come again either
+            self._hold_again(0 if opening.resume is None else opening.resume.done)
+
+    def commit(self, epoch: int, token: Any) -> None:
+        """With an interval rows are held until it is over."""
+        if not self._interval:
+            super().commit(epoch, token)
+            return
+        with self._lock:
+            self._raise_error()
+            if token["staged"]:
+                self._held[epoch] = self._staged_path(epoch)
+            elif self._staged_rows:
+                self._held[epoch], self._staged_rows = self._staged_rows, []
+            self._start_timer()
+
+    def close(self) -> None:
+        self._stop_timer()
+        self._raise_error()
+        with self._lock:
+            self._flush()
+        super().close()
+
+    def abort(self, epoch: int) -> None:
+        """What a checkpoint counts stays staged, for whoever resumes."""
+        self._stop_timer()
+        super().abort(epoch)
+
+    # --- an interval -------------------------------------------------------------------------------------------------
+
+    def _hold_again(self, done: int) -> None:
+        """What a process before has staged: of epochs that count, which are held, and of those that will come again."""
+        for path in glob.glob(os.path.join(glob.escape(self._staging or ""), "epoch-*.arrow")):
+            epoch = int(os.path.basename(path).removeprefix("epoch-").removesuffix(".arrow"))
+            if epoch < done:
+                self._held[epoch] = path
+            else:
+                os.unlink(path)
+        self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._held and self._timer is None:
+            self._timer = threading.Timer(self._interval, self._flush_in_time)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _stop_timer(self) -> None:
+        with self._lock:
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+    def _flush_in_time(self) -> None:
+        with self._lock:
+            if self._timer is not threading.current_thread():
+                return  # it was stopped while it waited
+            self._timer = None
+            try:
+                self._flush()
+            except TransomError as error:
+                self._error = error  # for the thread that runs the query
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _flush(self) -> None:
+        """One commit of all epochs that are held, but for those that a process before has committed and died."""
+        if not self._held:
+            return
+        known = self._known()
+        rows: list[pa.RecordBatch] = []
+        for epoch, held in sorted(self._held.items()):
+            if known is None or epoch > known:
+                rows += (self._read_staged(held) or ()) if isinstance(held, str) else held
+        if rows:
+            self.transact(max(self._held), rows)
+        for held in self._held.values():
+            if isinstance(held, str):
+                os.unlink(held)
+        self._held = {}
+
+    def _known(self) -> int | None:
+        """The last epoch of this run in the table."""
+        delta = _deltalake()
+        with self._errors(delta):
+            known: int | None = self._opened(delta).transaction_version(self.run)
+        return known
 
     def transact(self, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
         delta = _deltalake()
         table = pa.Table.from_batches(
             [pa.RecordBatch.from_arrays(batch.columns, schema=self._schema) for batch in rows]
         )
-        try:
+        with self._errors(delta):
             there = self._opened(delta)
             known = there.transaction_version(self.run)
             if known is not None and known >= epoch:
@@ -60,10 +170,17 @@ class DeltaSink(StagedSink):
             number = delta.CommitProperties(app_transactions=[delta.Transaction(self.run, epoch)])
             if self._form != "net":
                 delta.write_deltalake(there, table, mode="append", commit_properties=number)
-            elif known is None or not self._key:
+                return
+            table = _last_of_each(table, self._key)
+            if known is None or not self._key:
                 self._replace(delta, there, table, number)
             else:
                 self._merge(there, table, number)
+
+    @contextmanager
+    def _errors(self, delta: Any) -> Iterator[None]:
+        try:
+            yield
         except (delta.exceptions.DeltaError, OSError, ValueError) as error:
             raise SinkError(
                 f"the Delta table '{self._path}' cannot be written to: {' '.join(str(error).split())}",
@@ -102,13 +219,32 @@ class DeltaSink(StagedSink):
 
 def check_delta(declared: SinkDeclaration) -> None:
     """Rejects a wrong declaration, and touches no file."""
-    reject_unknown(declared.properties, ["connector", "path"], "a sink of connector 'delta'")
+    reject_unknown(declared.properties, ["connector", "path", "commit_interval"], "a sink of connector 'delta'")
+    _interval(declared.properties)
     path = local_path(declared.properties.get("path", ""))
     if not path:
         raise OptionError("connector 'delta' needs a path", remedy="write path = '..', the folder of the table")
     if declared.within is not None:
         declared.within.check(path)
     _deltalake()
+
+
+def _interval(properties: Mapping[str, str]) -> float:
+    """Seconds between two commits; 0: every epoch is one."""
+    text = properties.get("commit_interval")
+    micros = 0 if text is None else parse_duration(text)
+    if text is not None and not micros:
+        raise OptionError(f"commit_interval = '{text}' is no interval", remedy="write commit_interval = '10 SECONDS'")
+    return (micros or 0) / SECOND
+
+
+def _last_of_each(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Changes of several epochs as those of one: the last of each key says what it has from now on."""
+    if not key:
+        return table.slice(max(0, len(table) - 1))
+    numbered = table.select(list(key)).append_column("", pa.array(np.arange(len(table))))
+    last = numbered.group_by(list(key)).aggregate([("", "max")]).column("_max")
+    return table if len(last) == len(table) else table.take(last)
 
 
 def _quoted(name: str) -> str:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,9 @@ import pyarrow as pa
 from transom.connectors.conform import DeclaredRows, ParsedRows, column_index, conform, fold
 from transom.connectors.connector import Declaration, Limits, Plan, Source, Split, SplitRows
 from transom.connectors.kafka_client import Topic, read_client_properties
+from transom.connectors.kafka_messages import BESIDE, MessageBlock
 from transom.connectors.kafka_reader import reader_of, shrunken
+from transom.connectors.lines import BLOCK_BYTES
 from transom.connectors.message_changes import FORMATS as CHANGE_FORMATS
 from transom.connectors.message_changes import SOURCE_TIME, TIMES, DebeziumJson, MessageRows, UpsertJson, plain
 from transom.connectors.message_values import ArrowValues, CsvValues, JsonValues, ValueFormat, Values
@@ -40,12 +42,12 @@ from transom.core.errors import OptionError, SourceError
 from transom.core.schema import BIGINT, INTEGER, TIMESTAMP, VARCHAR, Schema, sql_name
 from transom.core.time import SECOND, parse_duration
 
-if TYPE_CHECKING:
-    from confluent_kafka import Message
-
 FORMATS: Final = ("json", "csv", "arrow", *CHANGE_FORMATS)
 KEY_FORMATS: Final = ("raw", "json")
 METADATA: Final = "metadata."
+_BLOCK: Final = 1 << 15
+"""So many messages are parsed at a time."""
+
 _OFFSETS: Final = re.compile(r"\s*partition:(\d+)\s*,\s*offset:(\d+)\s*")
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TYPES: Final = {
@@ -61,7 +63,12 @@ _TYPES: Final = {
 _KNOWN: Final = (
     *("format", "value.format", "key.format", "key.fields", "value.fields-include", "delimiter", "null", "time_unit"),
     *("scan.startup.mode", "scan.startup.timestamp-millis", "scan.startup.specific-offsets"),
-    *("scan.topic-partition-discovery.interval", "json.fail-on-missing-field", "debezium-json.schema-include"),
+    *(
+        "scan.topic-partition-discovery.interval",
+        "json.fail-on-missing-field",
+        "json.fail-on-unknown-field",
+        "debezium-json.schema-include",
+    ),
 )
 _MODES: Final = ("earliest-offset", "latest-offset", "timestamp", "specific-offsets")
 
@@ -81,6 +88,8 @@ class KafkaSource(Source):
         self._stamped = None if declared.stamped is None else column_index(declared.columns, declared.stamped)
         self._change = None if declared.change is None else column_index(declared.columns, declared.change)
         self._format = self._value_format(declared)
+        beside = {what for what in self._metadata.values() if what in BESIDE}
+        self._wanted = frozenset(beside | ({"key"} if self._keys is not None else set()))
         self._start = _Start(properties)
         self._look_every = _interval(properties)
         self._topic = Topic(self._topic_name, self._client)
@@ -138,21 +147,28 @@ class KafkaSource(Source):
     def read_split(self, split: Split) -> Iterator[SplitRows]:
         partition, start, stop = int(split.partition), int(split.at), int(split.at) + split.rows
         with reader_of(self._topic_name, partition, self._client, start) as reader:
+            block = MessageBlock(self._wanted)
             for messages in reader.read(start, stop):
-                yield self._rows(messages, partition)
+                block.add(messages)
+                if len(block) >= _BLOCK or block.bytes >= BLOCK_BYTES:
+                    yield self._rows(block, partition)
+                    block = MessageBlock(self._wanted)
+            if len(block):
+                yield self._rows(block, partition)
 
-    def _rows(self, messages: Sequence[Message], partition: int) -> SplitRows:
-        values = [message.value() for message in messages]
+    def _rows(self, block: MessageBlock, partition: int) -> SplitRows:
+        values = block.values
         parts, wrong = self._parsed(values)
         if self._keys is not None:
-            parts, more = self._keys.added(parts, [message.key() for message in messages])
+            parts, more = self._keys.added(parts, block.keys)
             wrong = more | wrong
-        whole = [self._with_metadata(part, messages, partition) for part in parts]
+        whole = [self._with_metadata(part, block, partition) for part in parts]
         rows, unfit = conform(whole, self._declared, f"topic {self._topic_name}")
         reasons = {row: f"the message {why}" for row, why in wrong.items()} | unfit
+        offsets = block.offsets if reasons else []
         rejected = [
             Rejected(
-                f"topic {self._topic_name}, partition {partition}, offset {messages[row].offset()}",
+                f"topic {self._topic_name}, partition {partition}, offset {offsets[row]}",
                 reasons[row],
                 (values[row] or b"").decode("utf-8", "backslashreplace"),
             )
@@ -166,7 +182,7 @@ class KafkaSource(Source):
         parts, wrong = self._format.parsed(values)
         return plain(parts), wrong
 
-    def _with_metadata(self, found: MessageRows, messages: Sequence[Message], partition: int) -> ParsedRows:
+    def _with_metadata(self, found: MessageRows, block: MessageBlock, partition: int) -> ParsedRows:
         """All declared columns, of the value, the key and what else is known of a message."""
         part = found.rows
         of_value, of_key = iter(part.columns), iter(())
@@ -182,8 +198,8 @@ class KafkaSource(Source):
             elif at in self._metadata and self._metadata[at] in TIMES:
                 columns.append(found.times[self._metadata[at]])
             elif at in self._metadata:
-                everyone = _metadata(self._metadata[at], messages, self._topic_name, partition)
-                same = np.array_equal(part.origin, np.arange(len(messages)))
+                everyone = _metadata(self._metadata[at], block, self._topic_name, partition)
+                same = np.array_equal(part.origin, np.arange(len(block)))
                 columns.append(everyone if same else everyone.take(pa.array(part.origin)))
             elif self._keys is not None and at in self._keys.columns:
                 columns.append(next(of_key))
@@ -215,7 +231,8 @@ class KafkaSource(Source):
             return CsvValues(declared, delimiter, read_null(properties.get("null", ""), properties.get("delimiter")))
         if given.lower() == "arrow":
             return ArrowValues(declared, self._topic_name)
-        return JsonValues(declared, complete=_is_true(properties, "json.fail-on-missing-field"))
+        complete, closed = (_is_true(properties, f"json.fail-on-{what}-field") for what in ("missing", "unknown"))
+        return JsonValues(declared, complete, closed)
 
 
 def _is_true(properties: Mapping[str, str], name: str) -> bool:
@@ -339,17 +356,17 @@ def _check_changes(declared: Declaration, given: str, time: int | None, metadata
         raise OptionError("upsert-json needs a key", remedy="write PRIMARY KEY (id) among the columns")
 
 
-def _metadata(key: str, messages: Sequence[Message], topic: str, partition: int) -> pa.Array:
+def _metadata(key: str, block: MessageBlock, topic: str, partition: int) -> pa.Array:
     if key == "topic":
-        return pa.repeat(pa.scalar(topic), len(messages))
+        return pa.repeat(pa.scalar(topic), len(block))
     if key == "partition":
-        return pa.repeat(pa.scalar(partition, pa.int32()), len(messages))
+        return pa.repeat(pa.scalar(partition, pa.int32()), len(block))
     if key == "offset":
-        return pa.array([message.offset() for message in messages], pa.int64())
+        return pa.array(block.offsets, pa.int64())
     if key == "timestamp":
-        stamps = [message.timestamp() for message in messages]
-        return pa.array([millis if kind else None for kind, millis in stamps], pa.timestamp("ms")).cast(TIMESTAMP)
-    return pa.array([_header_list(message.headers()) for message in messages], _HEADERS)
+        millis = [millis if kind else None for kind, millis in block.stamps]
+        return pa.array(millis, pa.timestamp("ms")).cast(TIMESTAMP)
+    return pa.array([_header_list(headers) for headers in block.headers], _HEADERS)
 
 
 def _header_list(headers: Any) -> list[dict[str, Any]]:

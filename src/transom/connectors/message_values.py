@@ -36,10 +36,12 @@ class ValueFormat(Protocol):
 
 @dataclass(frozen=True)
 class JsonValues:
-    """A message is one JSON object, in one line or in several. If it is to be `complete`, it has every column."""
+    """A message is one JSON object, in one line or in several. If it is to be `complete`, it has every column; if it is
+    `closed`, it has nothing else."""
 
     declared: DeclaredRows
     complete: bool = False
+    closed: bool = False
 
     def parsed(self, values: Values) -> tuple[list[ParsedRows], dict[int, str]]:
         missing = [at for at, value in enumerate(values) if value is None] if None in values else []
@@ -49,7 +51,7 @@ class JsonValues:
         records = joined(texts)
         records.broken.update(not_utf8(records))
         records.broken.update(dict.fromkeys(missing, _NO_VALUE))
-        parts, wrong = JsonLines(self.declared).parsed(records)
+        parts, wrong = JsonLines(self.declared, self.closed).parsed(records)
         return self._without_incomplete(parts, wrong, texts) if self.complete else (parts, wrong)
 
     def _without_incomplete(

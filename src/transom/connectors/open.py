@@ -28,6 +28,7 @@ from transom.connectors.kafka_sink import KafkaSink, check_kafka_sink
 from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
+from transom.connectors.postgres_changes import PostgresChanges
 from transom.connectors.postgres_sink import PostgresSink, SinkProperties
 from transom.connectors.postgres_sink import check_start as check_postgres
 from transom.connectors.postgres_source import PostgresSource
@@ -201,6 +202,10 @@ def _terminal(declared: SinkDeclaration, opening: Opening) -> TerminalSink:
     return TerminalSink(declared.screen or Screen(), declared.name, opening.schema, style, declared.follow)
 
 
+def _postgres_source(declared: Declaration) -> Source:
+    return PostgresSource(declared) if declared.static else PostgresChanges(declared)
+
+
 _FILES: Final = Connector(
     _files_source,
     _files_sink,
@@ -218,5 +223,7 @@ register(
 register(
     "terminal", Connector(sink=_terminal, check_sink=lambda declared: read_terminal_properties(declared.properties))
 )
-register("postgres", Connector(PostgresSource, PostgresSink, check_sink=SinkProperties.of, check_start=check_postgres))
+register(
+    "postgres", Connector(_postgres_source, PostgresSink, check_sink=SinkProperties.of, check_start=check_postgres)
+)
 register("delta", Connector(sink=DeltaSink, check_sink=check_delta))

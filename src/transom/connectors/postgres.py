@@ -27,8 +27,9 @@ _PATIENCE: Final = 30.0
 _LONGEST_NAME: Final = 63
 """Bytes; PostgreSQL cuts the rest off without an error."""
 
-_PASSING: Final = ("08", "57P0", "40001", "40P01", "53300")
-"""SQLSTATEs of what passes: no connection, a restart, a transaction that lost against another, too many clients."""
+_PASSING: Final = ("08", "57P0", "40001", "40P01", "53300", "55006")
+"""SQLSTATEs of what passes: no connection, a restart, a transaction that lost against another, too many clients, a slot
+that somebody else is just reading."""
 
 _TYPES: Final[dict[pa.DataType, str]] = {
     pa.bool_(): "boolean",
@@ -179,6 +180,9 @@ _REMEDIES: Final[dict[str | None, str]] = {
     "42501": "let the user of the url create tables and write there, or create the table for him",
     "22021": "PostgreSQL's text cannot hold the character 0: replace it in the query",
     "22P05": "PostgreSQL's JSON cannot hold the character 0: replace it in the query",
+    "55000": "set wal_level = logical in the server and restart it; a slot that the server gave up is dropped",
+    "55006": "give every query a slot of its own",
+    "42704": "start the query anew with an empty checkpoint folder: what it names is not there",
     "23505": "the key does not name a row of the answer: name more columns, or SELECT DISTINCT them",
     "42804": "change the type of the column, or CAST in the query; a table that is not there is created",
     "23502": "allow NULL in that column of the table, or leave such rows out in the query",

@@ -18,7 +18,7 @@ from transom.connectors.postgres import Database, Table, check_installed, column
 from transom.connectors.properties import reject_unknown
 from transom.connectors.row_fitter import RowFitter
 from transom.connectors.source import Growing, Position
-from transom.core.errors import OptionError, SourceError
+from transom.core.errors import SourceError
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
@@ -33,11 +33,6 @@ class PostgresSource(Source):
         reject_unknown(properties, ["connector", "url", "table", "schema"], "a table of connector 'postgres'")
         self._url, table = required(properties, ["url", "table"])
         self._table = Table.of(table, properties.get("schema"))
-        if not declared.static:
-            raise OptionError(
-                f"'{declared.name}' changes with time, and a table of PostgreSQL is read once, when a run begins",
-                remedy="declare it as a TABLE without a WATERMARK and without changes",
-            )
         check_installed()
         self._fitter = RowFitter(declared.columns, time_column=None, name=declared.name)
         self._read: tuple[list[pa.Array], str] | None = None

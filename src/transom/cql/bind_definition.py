@@ -208,7 +208,10 @@ def _table(
 
 
 def _changes_by_format(settings: _Settings) -> bool:
-    """Whether the format itself says which rows come and go: nobody has to declare a column for it."""
+    """Whether the format itself, or the log of a database, says which rows come and go: nobody has to declare a column
+    for it."""
+    if "slot.name" in settings.left:
+        return True
     given = settings.left.get("format") or settings.left.get("value.format")
     return given is not None and given.args["value"].name.lower() in _CHANGE_FORMATS
 

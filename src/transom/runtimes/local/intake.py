@@ -106,6 +106,11 @@ class Intake:
         }
         return min(holding_back(open_ones), key=lambda name: self.readings[name].reads, default=None)
 
+    def settle(self) -> None:
+        """A checkpoint has counted what was read."""
+        for name, reading in self.readings.items():
+            self._sources[name].settle(reading.position)
+
     def wake(self) -> None:
         """Look again in the next step at the inputs that had nothing, unless this run is not to look at them again."""
         self._poll_again = {name: at for name, at in self._poll_again.items() if at == FOREVER}

@@ -346,6 +346,7 @@ class LocalJob:
             if query.output.commit() and self._stopwatch is not None:
                 self._stopwatch.leave()
         self.engine.saved()
+        self._intake.settle()
 
     def begin(self) -> None:
         """There is nothing to resume from; a run that died may have left something."""

@@ -81,6 +81,7 @@ class Prefetcher:
             batch = self._source.read(self._position, _ROWS, growing=self._growing)
             self._spool.append(batch.rows, batch.rejected, batch.position)
             self._position = batch.position
+            self._source.settle(self._spool.offset)
             if batch.over or (batch.ended and self._ends):
                 self._spool.close(batch.position)
                 return

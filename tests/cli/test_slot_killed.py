@@ -1,0 +1,113 @@
+"""A run that follows a table of PostgreSQL by its slot, killed again and again, and the server too, while the table
+changes: in the end the answer is that of the table."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import command, environment
+from tests.postgres_server import Database, PostgresServer
+from tests.runtimes.spark.processes import descendants, kill, wait_until
+
+COLUMNS = "id INTEGER, item INTEGER, v INTEGER, ts TIMESTAMP METADATA FROM 'timestamp', WATERMARK FOR ts AS ts"
+TEXT = """
+CREATE TABLE t ({columns}) WITH (connector = 'postgres', url = '$PGURL', table = 't', 'slot.name' = '{slot}_one');
+CREATE TABLE u ({columns}) WITH (connector = 'postgres', url = '$PGURL', table = 't', 'slot.name' = '{slot}_two');
+CREATE SINK totals WITH (connector = 'postgres', url = '$PGURL', table = 'totals', emit = 'net');
+INSERT INTO totals SELECT item, COUNT(*) AS n, SUM(v) AS total FROM t GROUP BY item;
+CREATE SINK history WITH (connector = 'postgres', url = '$PGURL', table = 'history', emit = 'changes');
+INSERT INTO history SELECT id, v FROM u;
+"""
+
+
+def work(database: Database, chance: random.Random, count: int, first: int) -> None:
+    """Transactions as an application makes them; a third of them is rolled back."""
+    for number in range(first, first + count):
+        database.execute("BEGIN")
+        for _ in range(chance.randrange(1, 4)):
+            database.execute(f"INSERT INTO t (item, v) VALUES ({chance.randrange(20)}, {number})")
+        database.execute(
+            f"UPDATE t SET v = v + 1 WHERE id % 37 = {chance.randrange(37)}",
+            f"DELETE FROM t WHERE id % 101 = {chance.randrange(101)}",
+            "ROLLBACK" if chance.random() < 0.3 else "COMMIT",
+        )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("runtime", ["local", "spark"])
+def test_the_answer_is_that_of_the_table(
+    postgres_server: PostgresServer, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    seed = random.SystemRandom().randrange(10**9)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    monkeypatch.setenv("PGURL", postgres.url)
+    slot = f"{postgres.rows('SELECT current_schema()')[0][0]}_{runtime}"
+    postgres.execute(
+        "CREATE TABLE t (id serial PRIMARY KEY, item integer, v integer)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "CREATE TABLE made (id integer, v integer, sign integer)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " IF TG_OP <> 'INSERT' THEN INSERT INTO made VALUES (OLD.id, OLD.v, -1); END IF;"
+        " IF TG_OP <> 'DELETE' THEN INSERT INTO made VALUES (NEW.id, NEW.v, 1); END IF;"
+        " RETURN NULL; END $$",
+        "INSERT INTO t (item, v) SELECT g % 20, g FROM generate_series(1, 300) g",
+        "CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION note()",
+    )
+    program = tmp_path / "program.cql"
+    program.write_text(TEXT.format(slot=slot, columns=COLUMNS))
+    arguments = ("run", program, "--runtime", runtime, "--set", "batch_rows=50", "--checkpoint", tmp_path / "kept")
+    postgres.close()
+    begun = 0
+    for number in range(20):
+        running = subprocess.Popen(
+            command(*arguments, "--every", "1", "--follow"),
+            env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        client = Database(postgres.url)
+        work(client, chance, 10, 20 * number)
+
+        def goes_on(client: Database = client, begun: int = begun, number: int = number) -> bool:
+            work(client, chance, 1, 20 * number)  # or else time stands still
+            made = client.rows("SELECT to_regclass('transom_commits') IS NOT NULL") == [(True,)]
+            return made and client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0] > begun
+
+        wait_until(goes_on, lambda running=running: running.poll() is None)  # type: ignore[misc]
+        work(client, chance, 10, 20 * number + 10)
+        begun = client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0]
+        client.close()
+        time.sleep(chance.uniform(0, 0.3))
+        children = descendants(running.pid)
+        if number % 4 == 3:
+            postgres_server.stop(chance.choice([signal.SIGINT, signal.SIGQUIT]))
+            if chance.random() < 0.5:
+                kill([running.pid])
+            postgres_server.start()
+            time.sleep(chance.uniform(0, 0.3))
+        if runtime == "spark" and number % 3 == 1 and len(children) > 1:
+            kill(chance.sample(sorted(children - {running.pid}), 1))
+            time.sleep(chance.uniform(0, 1))
+        running.send_signal(signal.SIGKILL)
+        assert running.wait() in (-signal.SIGKILL, 1), "it ended before it was killed"
+        kill(children)
+    done = subprocess.run(command(*arguments), env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    client = Database(postgres.url)
+    expected = client.rows("SELECT item, COUNT(*), SUM(v)::text FROM t GROUP BY item")
+    assert sorted(client.table("totals")) == sorted(expected) and len(expected) > 10
+    signs = "SUM(CASE change WHEN '+' THEN 1 ELSE -1 END)"
+    now = client.rows(f"SELECT id, v, ({signs})::int FROM history GROUP BY id, v HAVING {signs} <> 0")
+    assert sorted(now) == sorted((id_, v, 1) for id_, v in client.rows("SELECT id, v FROM t"))
+    # Rows that came and went in one instant are in no relation, so a history may have fewer changes, and never more.
+    went = client.rows("SELECT COUNT(*)::int FROM history WHERE change = '-'")
+    assert 0 < went[0][0] <= client.rows("SELECT COUNT(*)::int FROM made WHERE sign < 0")[0][0]
+    client.execute(
+        f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name LIKE '{slot}%'"
+    )
+    client.close()
