@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[3]
 class Step:
     """A text of queries that is run, with a checkpoint or without; it is stopped after so many batches, or goes on.
 
-    With `end` time ends with the input, as in a run without a checkpoint. `read` is a folder of Parquet files that Spark
-    itself reads instead, into a file of this name beside `became`.
+    With `end` time ends with the input, as in a run without a checkpoint. `read` is a folder of Parquet files that
+    Spark itself reads instead, into a file of this name beside `became`.
     """
 
     name: str
