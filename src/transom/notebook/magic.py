@@ -23,7 +23,7 @@ def register(shell: Any) -> None:
     def show(thing: Any) -> Any:
         from IPython.display import display
 
-        return display(thing, display_id=True)
+        return display(thing, display_id=True)  # type: ignore[no-untyped-call]
 
     def cql(line: str, cell: str) -> Results | StreamingQuery | None:
         """%%cql [--live] [--follow] [--name NAME] [--emit MODE] [--session NAME]: see docs/console.md."""
