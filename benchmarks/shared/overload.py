@@ -292,7 +292,7 @@ class _World:
         return [spec.name for spec in self._specs]
 
     def scheduled(self, now: Callable[[], int]) -> ScheduledGroup:
-        schedule = schedule_of(self._specs[0].request, self._catalogue)
+        schedule = schedule_of(self._specs[0].of_join, self._catalogue)
         assert isinstance(schedule, Schedule), schedule
         return ScheduledGroup(self._specs, self._catalogue, schedule, now)
 

@@ -11,7 +11,7 @@ import pytest
 from transom.connectors.connector import Opening, Resume
 from transom.core.errors import QueryError
 from transom.core.schema import CHANGE_COLUMN, TIMESTAMP
-from transom.flight import live_answer
+from transom.flight import answer_history
 from transom.flight.answer_history import AnswerHistory
 from transom.flight.select import Selected
 
@@ -27,7 +27,7 @@ def rows(answer: AnswerHistory, at: int | None = None) -> Counter[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(live_answer, "_LEAST_FOLDED", 8)
+    monkeypatch.setattr(answer_history, "_LEAST_FOLDED", 8)
     random = Random(seed)
     answer = AnswerHistory("a", 20 * SECOND)
     answer.open(Opening(SCHEMA, form="changes"))

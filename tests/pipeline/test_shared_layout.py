@@ -36,7 +36,7 @@ def consumer(name: str, query: str, emit: str = "lifetimes", catalogue: Catalogu
 
 
 def layout(*consumers: Consumer, partitions: int = 3, catalogue: Catalogue = CATALOGUE) -> Layout:
-    subplan = shared_join([each.spec.request for each in consumers], catalogue)
+    subplan = shared_join([each.spec.of_join for each in consumers], catalogue)
     return Layout(subplan, catalogue, "changes", partitions, open=True, consumers=consumers)
 
 

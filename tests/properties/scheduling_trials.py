@@ -53,7 +53,7 @@ class AskedQuery:
 
     @property
     def windows(self) -> tuple[int, int]:
-        left, right = (length_of(window, 1_000_000) for window in self.member.request.windows)
+        left, right = (length_of(window, 1_000_000) for window in self.member.of_join.windows)
         return left, right
 
 
@@ -217,7 +217,7 @@ def trial_of(random: Random, policy: str, overload: str) -> Trial:
     while len(requested) < wanted:
         another = request_of(generator, catalogue, len(requested), requested)
         requested = [*requested, another] if another is not None else []
-    schedule = schedule_of(requested[0].member.request, catalogue)
+    schedule = schedule_of(requested[0].member.of_join, catalogue)
     assert isinstance(schedule, Schedule), schedule
     clock = TickingClock(random.choice([100, 10_000, 200_000]))
     return Trial(catalogue, rows, requested, schedule, clock, random)
@@ -233,7 +233,7 @@ def request_of(
         assert isinstance(statement, QueryStatement)
         shape = sharable(statement.query, catalogue)
         assert isinstance(shape, Sharable), f"{text}: {shape}"
-        if all(other.member.request.join == shape.join for other in others):
+        if all(other.member.of_join.join == shape.join for other in others):
             emit = generator.pick(("changes", "changes", "lifetimes"))
             answer = Answer(isinstance(statement.query, Stream), emit)
             return AskedQuery(text, ConsumerSpec(f"q{number}", shape, emit), statement.query, answer)

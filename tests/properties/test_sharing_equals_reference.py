@@ -143,7 +143,7 @@ def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
 
 def counted(requested: Sequence[SharedQueryRun]) -> Sides:
     """The sides whose rows somebody counts."""
-    left, right = (any(one.spec.request.windows[side].rows is not None for one in requested) for side in (0, 1))
+    left, right = (any(one.spec.of_join.windows[side].rows is not None for one in requested) for side in (0, 1))
     return left, right
 
 
@@ -155,7 +155,7 @@ def layout_of(trial: Trial, sides: Sides, partitions: int, known: Sequence[Consu
     """The queries that are there on one join; those that were there before are planned as they were."""
     planned = {one.spec.name: one for one in known}
     consumers = [planned.get(one.spec.name, Consumer(one.spec, trial.catalogue, one.begin)) for one in trial.here]
-    subplan = shared_join([one.spec.request for one in trial.here], trial.catalogue, sides)
+    subplan = shared_join([one.spec.of_join for one in trial.here], trial.catalogue, sides)
     return Layout(subplan, trial.catalogue, "changes", partitions, open=True, consumers=tuple(consumers))
 
 
@@ -208,7 +208,7 @@ def request_of(
         assert isinstance(statement, QueryStatement)
         shape = sharable(statement.query, catalogue)
         assert isinstance(shape, Sharable), f"{text}: {shape}"
-        if all(other.spec.request.join == shape.join for other in others):
+        if all(other.spec.of_join.join == shape.join for other in others):
             emit = generator.pick(("changes", "changes", "lifetimes"))
             emit = "net" if emit == "changes" and number % 3 == 2 else emit
             spec = ConsumerSpec(f"q{number}", shape, emit)

@@ -27,6 +27,7 @@ from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Fragment, fragments
 from transom.planner.sharing import Request, consumer, shared_subplan
 from transom.planner.sharing_plan import SharablePlan
+from transom.planner.sharing_shape import Sharable
 
 PAIRS: Final = "pairs"
 SIDES: Final = ("left", "right")
@@ -42,11 +43,17 @@ def outputs_of(subplan: Operator) -> dict[str, Operator]:
 
 @dataclass(frozen=True)
 class ConsumerSpec:
-    """A query on a shared join: its name, its request to the join, and the form of its answer."""
+    """A query on a shared sub-plan: its name, its request to it, and the form of its answer."""
 
     name: str
     request: Request
     emit: str
+
+    @property
+    def of_join(self) -> Sharable:
+        """Its request where the sub-plan is a join."""
+        assert isinstance(self.request, Sharable)
+        return self.request
 
 
 @dataclass(frozen=True)

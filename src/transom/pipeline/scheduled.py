@@ -30,7 +30,6 @@ from transom.plan.algebra import StreamScan
 from transom.plan.catalogue import Catalogue
 from transom.planner.scheduling import Schedule
 from transom.planner.sharing import length_of
-from transom.planner.sharing_shape import Sharable
 from transom.scheduling.backlog import Backlog
 from transom.scheduling.levels import levels_of
 from transom.scheduling.load import LoadMethod
@@ -210,9 +209,7 @@ class ScheduledGroup(GroupPipeline):
     def _windows(self) -> dict[str, tuple[int, int]]:
         found = {}
         for runner in self.runners:
-            request = runner.spec.request
-            assert isinstance(request, Sharable)
-            left, right = (length_of(window, self.subplan.tick) for window in request.windows)
+            left, right = (length_of(window, self.subplan.tick) for window in runner.spec.of_join.windows)
             found[runner.spec.name] = left, right
         return found
 
