@@ -87,10 +87,11 @@ def test_epochs_are_one_commit_and_none_is_lost(tmp_path: Path, form: str) -> No
     assert not rows_of(table)
     written(sink, 1, ("+", "a", 4), ("-", None, 2))
     sink.close()
-    one: list[tuple[Any, ...]] = {
+    answers: dict[str, list[tuple[Any, ...]]] = {
         "net": [("a", 4), ("c", 3)],
         "stream": [("a", 1), (None, 2), ("c", 3), ("a", 4), (None, 2)],
-    }[form]
+    }
+    one = answers[form]
     assert sorted(rows_of(table), key=repr) == sorted(one, key=repr)
     assert DeltaTable(str(table)).version() == 1, "one commit behind the one that made it"
     written(first, 2, ("+", "x", 9))  # staged, and counted, and then it dies
@@ -100,7 +101,8 @@ def test_epochs_are_one_commit_and_none_is_lost(tmp_path: Path, form: str) -> No
     written(again, 3, ("+", "a", 5))
     again.close()
     assert not list(staging.iterdir())
-    more: list[tuple[Any, ...]] = {"net": [("a", 5), ("c", 3), ("x", 9)], "stream": [*one, ("x", 9), ("a", 5)]}[form]
+    answers = {"net": [("a", 5), ("c", 3), ("x", 9)], "stream": [*one, ("x", 9), ("a", 5)]}
+    more = answers[form]
     assert sorted(rows_of(table), key=repr) == sorted(more, key=repr)
 
 
