@@ -16,7 +16,7 @@ from datetime import timedelta
 from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from transom.core.errors import (
 from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
-from transom.flight.answer_history import AnswerHistory, with_history
+from transom.flight.answer_history import AnswerHistory, Kept, with_history
 from transom.flight.server import PORT as FLIGHT_PORT
 from transom.flight.server import FlightSqlServer
 from transom.monitoring.address import Address
@@ -489,7 +489,7 @@ class Session:
         self._servers.append(server)
         return server
 
-    def kept_of(self, name: str) -> dict[str, Any] | None:
+    def kept_of(self, name: str) -> Kept | None:
         """What is kept for `serve_sql` of the answer of a query: rows, bytes, and from which instant on."""
         live = None if self._answers is None else self._answers.get(name)
         return None if live is None else live.kept()

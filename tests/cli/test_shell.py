@@ -124,6 +124,11 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
             "none",
             "on Spark, how many tasks keep what a query remembers; with one, that one runs all of the plan",
         ],
+        [
+            "history",
+            "none",
+            "how far back answers can be asked for AS OF an instant, over Flight SQL; by default only as they are now",
+        ],
         ["batch_files", "none", "on Spark, the most files read in one batch"],
     ]
 

@@ -76,6 +76,7 @@ def main() -> list[str]:
         session.log_queries()
         print(session.runtime, session.console("127.0.0.1:0").url, session.serve_metrics("127.0.0.1:0").url)
         print(session.preview("SELECT floor FROM floors", rows=1).to_pylist(), session.monitor is session.monitor)
+        print(session.serve_sql("127.0.0.1:0").url, session.kept_of("mine"))
         with query.start(name="mine", replace=True) as running:
             watch(running, seen)
         started = session.start("SELECT floor FROM floors", name="floors", emit="changes", follow=False, replace=True)

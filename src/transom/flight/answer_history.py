@@ -18,6 +18,8 @@ from transom.core.errors import QueryError
 from transom.core.time import BEGINNING, format_instant
 from transom.flight.fold import COUNT, folded
 
+Kept = dict[str, int | float | str | None]
+
 _LEAST_FOLDED: Final = 65_536
 """Rows; with fewer nothing is gained."""
 
@@ -118,7 +120,7 @@ class AnswerHistory:
         """Whether its form is one that has snapshots, or that of a stream."""
         return self._form in ("changes", "net", "latest", "stream")
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> Kept:
         """For the status: how many rows and bytes are kept, and from which instant on."""
         with self._lock:
             size = self._base.nbytes + sum(batch.nbytes for batch in self._log)

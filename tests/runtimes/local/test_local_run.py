@@ -10,6 +10,7 @@ import pytest
 
 from tests.runtimes.local.readings import QUERY, at, declarations, read_rows, sink, start, write_inputs
 from transom.connectors.files_sink import FileSink
+from transom.connectors.tapped import TappedSink
 from transom.core.errors import CheckpointError, SinkError, SourceError
 from transom.program.clock import HeldClock
 from transom.runtimes.local.intake import POLL
@@ -35,8 +36,10 @@ def crash(run: LocalRun) -> None:
     run._checkpoint.release()
     for query in run.queries:
         for each in query.output.sinks:
-            if isinstance(each.sink, FileSink) and each.sink._writer is not None:
-                each.sink._writer.abort()
+            assert isinstance(each.sink, TappedSink)
+            sink = each.sink._sink
+            if isinstance(sink, FileSink) and sink._writer is not None:
+                sink._writer.abort()
 
 
 @pytest.fixture(scope="module")
