@@ -37,6 +37,7 @@ from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
+from transom.kernels.taken import taken, taken_rows
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
@@ -118,8 +119,7 @@ class DirectStreamKernel:
         if order is not None:
             if self.change != "changes":
                 order = order[entered[order] == (self.change == "istream")]
-            taken = pa.array(order)
-            columns, t, entered = [column.take(taken) for column in columns], t[order], entered[order]
+            columns, t, entered = taken(columns, order), t[order], entered[order]
         out = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
@@ -131,7 +131,7 @@ class DirectStreamKernel:
 
 
 def _picked(values: pa.RecordBatch, rows: Int64s) -> list[pa.Array]:
-    columns: list[pa.Array] = values.take(pa.array(rows)).columns
+    columns: list[pa.Array] = taken_rows(values, rows).columns
     return columns
 
 
