@@ -1,4 +1,4 @@
-"""Rows are taken as Arrow takes them, whatever the type, the slice and the NULLs, and nothing behind a buffer is read."""
+"""Rows are taken as Arrow takes them: any type, slice and NULLs; and nothing behind a buffer is read."""
 
 from __future__ import annotations
 
