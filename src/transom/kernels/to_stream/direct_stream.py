@@ -414,10 +414,11 @@ def compare(a, b, table):  # type: ignore[no-untyped-def]
             k = np.int64(0)
             while k + 8 <= shorter and word_at(rest + i + k, 0) == word_at(rest + j + k, 0):
                 k += 8
-            for k in range(k, shorter):
+            while k < shorter:
                 x, y = np.int64(byte_at(rest, i + k)), np.int64(byte_at(rest, j + k))
                 if x != y:
                     return x - y
+                k += 1
             if length != other:
                 return length - other
             continue
