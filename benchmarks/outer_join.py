@@ -91,7 +91,7 @@ def over_inner(one: Outcome, kind: str, *, by_answer: bool = False) -> float:
 
 
 def answer_over_inner(one: Outcome, kind: str) -> float:
-    """How many rows come out beside the inner join: what the ratio of the costs would be, if writing were all of them."""
+    """How many rows come out beside the inner join: the ratio of the costs, if writing were all of them."""
     return round(float(one[kind]["out_per_row"] / one[INNER]["out_per_row"]), 2)
 
 
