@@ -90,6 +90,11 @@ def over_inner(one: Outcome, kind: str, *, by_answer: bool = False) -> float:
     return round(float(mine["us_per_row"] / inner["us_per_row"] / more), 2)
 
 
+def answer_over_inner(one: Outcome, kind: str) -> float:
+    """How many rows come out beside the inner join: the ratio of the costs, if writing were all of them."""
+    return round(float(one[kind]["out_per_row"] / one[INNER]["out_per_row"]), 2)
+
+
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """What a row costs beside the inner join, by form and window, and how it grows with the window."""
     others = [(one, kind) for one in outcomes for kind in KINDS if kind != INNER]
@@ -107,6 +112,7 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
         **found,
         "outer_over_inner_max": max(over_inner(one, kind) for one, kind in others),
         "outer_over_inner_by_answer_max": max(over_inner(one, kind, by_answer=True) for one, kind in others),
+        "answer_over_inner_max": max(answer_over_inner(one, kind) for one, kind in others),
         "growth_over_log": grows,
         "growth_over_log_max": max(grows.values()),
     }

@@ -24,9 +24,11 @@ def test_it_runs_and_ends_in_a_summary(
     summary = reported["summary"]
     ratios = [summary.pop(f"{kind} of inner, {cell}") for kind in others for cell in cells]
     assert set(summary) == {
-        "outer_over_inner_max", "outer_over_inner_by_answer_max", "growth_over_log", "growth_over_log_max"
+        "outer_over_inner_max", "outer_over_inner_by_answer_max", "answer_over_inner_max",
+        "growth_over_log", "growth_over_log_max",
     }  # fmt: skip
     assert summary["outer_over_inner_max"] == max(ratios) >= summary["outer_over_inner_by_answer_max"] > 0
+    assert summary["answer_over_inner_max"] > 1
     assert summary["growth_over_log_max"] == max(summary["growth_over_log"].values())
     for cell in reported["cells"]:
         figures = cell["contestants"]

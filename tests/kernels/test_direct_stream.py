@@ -33,7 +33,7 @@ SCHEMAS = {
 }
 VALUES: dict[pa.DataType, tuple[Any, ...]] = {
     INTEGER: (0, 1, 2, -5, None),
-    VARCHAR: ("", "a", "ab", "a\0", None),
+    VARCHAR: ("", "a", "ab", "a\0", "long text one", "long text two", "long text one,", "long teXt one", "é", None),
     DOUBLE: (0.5, -0.0, None, float("nan")),
     DECIMAL: (Decimal("0.50"), Decimal("-0.5"), Decimal(2**70), Decimal(2**70 + 1), None),
     BOOLEAN: (True, False, None),

@@ -13,6 +13,7 @@ import pyarrow as pa
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.decisions import Decisions
+from transom.kernels.taken import taken_rows
 from transom.kernels.worker_pool import WorkerPool
 from transom.state.open_ids import OpenIdPool
 from transom.state.spill import SpillStore
@@ -72,7 +73,7 @@ def select_rows(delta: Delta, mask: npt.NDArray[np.bool_]) -> Delta:
     if mask.all():
         return delta
     rows = np.flatnonzero(mask)
-    values = delta.values.take(pa.array(rows))
+    values = taken_rows(delta.values, rows)
     return Delta(values, delta.ta[rows], delta.te[rows], delta.open_id[rows], delta.frontier, delta.ends)
 
 

@@ -28,6 +28,7 @@ from transom.kernels.kernel import Step
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.negative.beginnings import Beginnings
 from transom.kernels.row_store import RowStore
+from transom.kernels.taken import taken_rows
 from transom.kernels.tally import Steps, Tally
 from transom.kernels.to_stream.direct_stream import DirectStreamKernel
 from transom.kernels.to_stream.to_stream import ToStreamKernel
@@ -141,7 +142,7 @@ class LifetimesEmit:
         if waiting.any():
             self._keep(state, rows, np.flatnonzero(waiting))
         known = np.flatnonzero(~waiting)
-        values = rows.values.take(pa.array(known))
+        values = taken_rows(rows.values, known)
         fresh = self._with_times(values, rows.ta[known], _times(rows.te[known]))
         return pa.concat_batches([earlier, fresh])
 
@@ -180,7 +181,7 @@ class LifetimesEmit:
         if state.slots.high > len(state.ta):
             state.ta = grown(state.ta, state.slots.high)
             state.rows.reserve(len(state.ta))
-        state.rows.write(slots, rows.values.take(pa.array(which)).columns)
+        state.rows.write(slots, taken_rows(rows.values, which).columns)
         state.ta[slots] = rows.ta[which]
         state.lifetimes.observe(rows.open_id[which], slots)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from transom.core.delta import NO_OPEN_ID, Ends, Int64s
 from transom.core.time import FOREVER
+from transom.kernels.address import prefetch
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.join.side import TA, TE, JoinSide
 from transom.kernels.kernel import OPEN_END
@@ -29,6 +30,7 @@ from transom.state.checks import need, within
 
 COVER, OPEN_PARTNERS, SHOWN, SINCE, TIMER = range(5)  # columns of `marks`
 WIDTH = 8  # of a row of `marks`, which is then one line of the cache
+AHEAD = 16  # pairs whose rows are fetched while others are looked at
 NONE = np.iinfo(np.int64).min
 NOT_SHOWN = -1  # below it: -2 - i is row i of those that this step shows
 
@@ -108,7 +110,12 @@ def advance(  # type: ignore[no-untyped-def]
         slot = closed[0, i] & mask
         marks[slot, OPEN_PARTNERS] -= 1
         marks[slot, COVER] = max(marks[slot, COVER], closed[1, i])
-    for i in range(pairs.shape[1]):
+    marked = marks.ctypes.data
+    for i in range(-AHEAD, pairs.shape[1]):
+        if i + AHEAD < pairs.shape[1]:
+            prefetch(marked + 8 * WIDTH * (pairs[0, i + AHEAD] & mask))
+        if i < 0:
+            continue
         position = pairs[0, i]
         slot = position & mask
         ta = pairs[1, i]

@@ -37,11 +37,13 @@ from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
+from transom.kernels.taken import taken, taken_rows
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
 Mask = npt.NDArray[np.bool_]
 
+SHORT = 16  # rows that are quickly put in order one by one
 MANY = 64  # rows of one instant that are worth to be sorted by words first
 WORD, WIDE, TEXT = range(3)  # kinds of columns that are compared: of one word, of two, of any number of bytes
 
@@ -118,8 +120,7 @@ class DirectStreamKernel:
         if order is not None:
             if self.change != "changes":
                 order = order[entered[order] == (self.change == "istream")]
-            taken = pa.array(order)
-            columns, t, entered = [column.take(taken) for column in columns], t[order], entered[order]
+            columns, t, entered = taken(columns, order), t[order], entered[order]
         out = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
@@ -131,7 +132,7 @@ class DirectStreamKernel:
 
 
 def _picked(values: pa.RecordBatch, rows: Int64s) -> list[pa.Array]:
-    columns: list[pa.Array] = values.take(pa.array(rows)).columns
+    columns: list[pa.Array] = taken_rows(values, rows).columns
     return columns
 
 
@@ -301,6 +302,9 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
     order = rows.copy()
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
+    lead = np.empty(n, dtype=np.uint64)
+    for i in range(n):
+        lead[i] = beginning(order[i], table)
     first = 0
     while first < n:
         middle = first
@@ -309,11 +313,14 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
         behind = middle
         while behind < n and t[behind] == t[first]:
             behind += 1
-        sort_part(order, spare, first, middle, table)
-        sort_part(order, spare, middle, behind, table)
+        sort_part(order, lead, spare, first, middle, table)
+        sort_part(order, lead, spare, middle, behind, table)
         i = first
         j = middle
         while i < middle and j < behind:
+            if lead[i] != lead[j]:
+                i, j = (i + 1, j) if lead[i] < lead[j] else (i, j + 1)
+                continue
             found = compare(order[i], order[j], table)
             if found == 0:
                 kept[i] = False
@@ -324,9 +331,22 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
     return order, kept
 
 
-@jit
-def sort_part(order, spare, first, behind, table):  # type: ignore[no-untyped-def]
-    """Merges of ever longer runs; equal rows stay as they are."""
+@borrowing
+def sort_part(order, lead, spare, first, behind, table):  # type: ignore[no-untyped-def]
+    """Equal rows stay as they are. A few are put in their places one by one, of more ever longer runs are merged."""
+    if behind - first <= SHORT:
+        for k in range(first + 1, behind):
+            row, its = order[k], lead[k]
+            to = k
+            while to > first and (
+                its < lead[to - 1] or (its == lead[to - 1] and compare(row, order[to - 1], table) < 0)
+            ):
+                order[to] = order[to - 1]
+                lead[to] = lead[to - 1]
+                to -= 1
+            order[to] = row
+            lead[to] = its
+        return
     size = 1
     while size < behind - first:
         for left in range(first, behind, 2 * size):
@@ -343,8 +363,37 @@ def sort_part(order, spare, first, behind, table):  # type: ignore[no-untyped-de
                 else:
                     spare[k] = order[j]
                     j += 1
-        order[first:behind] = spare[first:behind]
+        for k in range(first, behind):
+            order[k] = spare[k]
         size *= 2
+    for k in range(first, behind):
+        lead[k] = beginning(order[k], table)
+
+
+@borrowing
+def beginning(row, table):  # type: ignore[no-untyped-def]
+    """Of the first column as much as fits into a word: where it is less the row comes before, where it is equal it is
+    not known."""
+    there = np.uint64(1) << np.uint64(63)
+    if len(table) == 0:
+        return there
+    kind, values, valid = table[0, 0], table[0, 1], table[0, 3]
+    if valid != 0 and np.int64(byte_at(valid, row)) == 0:
+        return np.uint64(0)
+    if kind == TEXT:
+        at = table[0, 2] + np.int64(int_at(values, row))
+        behind = table[0, 2] + np.int64(int_at(values, row + 1))
+        found = np.uint64(0)
+        for _ in range(7):
+            found <<= np.uint64(8)
+            if at < behind:
+                found |= np.uint64(byte_at(at, 0))
+            at += 1
+        return there | found
+    word = np.uint64(word_at(values, row))
+    if kind == WIDE:
+        word ^= there  # it has a sign
+    return there | (word >> np.uint64(1))
 
 
 @borrowing
@@ -361,10 +410,15 @@ def compare(a, b, table):  # type: ignore[no-untyped-def]
         if kind == TEXT:
             i, j = np.int64(int_at(values, a)), np.int64(int_at(values, b))
             length, other = int_at(values, a + 1) - i, int_at(values, b + 1) - j
-            for k in range(min(length, other)):
+            shorter = np.int64(min(length, other))
+            k = np.int64(0)
+            while k + 8 <= shorter and word_at(rest + i + k, 0) == word_at(rest + j + k, 0):
+                k += 8
+            while k < shorter:
                 x, y = np.int64(byte_at(rest, i + k)), np.int64(byte_at(rest, j + k))
                 if x != y:
                     return x - y
+                k += 1
             if length != other:
                 return length - other
             continue
