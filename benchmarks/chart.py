@@ -10,6 +10,8 @@ from transom.core.errors import SinkError
 
 Points = Sequence[tuple[float, float]]
 _IN_A_ROW: Final = 3
+_HATCHES: Final = ("", "///", "...", "xx", "--")
+"""Bars are told apart by more than colour."""
 _FEW: Final = 10
 """Of fewer points than this each has a tick of its own."""
 
@@ -58,11 +60,15 @@ class Bars:
 
     def draw(self, axes: Any) -> None:
         width = 0.8 / max(1, len(self.bars))
+        many = len(self.groups) * len(self.bars) > _FEW
         for at, (name, heights) in enumerate(self.bars.items()):
             shown = [(group, height) for group, height in enumerate(heights) if height is not None]
             middles = [group + (at - (len(self.bars) - 1) / 2) * width for group, _ in shown]
-            drawn = axes.bar(middles, [height for _, height in shown], width, label=name)
-            axes.bar_label(drawn, fmt="%.3g", fontsize=8)
+            hatch = _HATCHES[at % len(_HATCHES)]
+            drawn = axes.bar(
+                middles, [height for _, height in shown], width, label=name, hatch=hatch, edgecolor="white"
+            )
+            axes.bar_label(drawn, fmt="%.2g", fontsize=7, rotation=90 if many else 0, padding=2)
         axes.set_xticks(range(len(self.groups)), self.groups)
         axes.set_ylim(bottom=0)
 
@@ -77,7 +83,10 @@ def write_chart(path: str, title: str, panels: Sequence[Panel | Bars]) -> None:
         ) from error
     across = min(_IN_A_ROW, len(panels))
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(7, 4.5) if len(panels) == 1 else (5 * across, 3.6 * down), layout="constrained")
+    wide = max((len(panel.groups) for panel in panels if isinstance(panel, Bars)), default=0) > _FEW // 2
+    figure = Figure(
+        figsize=(10 if wide else 7, 4.5) if len(panels) == 1 else (5 * across, 3.6 * down), layout="constrained"
+    )
     figure.suptitle(title)
     grid = figure.subplots(down, across, squeeze=False).flatten()
     for axes, panel in zip(grid, panels, strict=False):
