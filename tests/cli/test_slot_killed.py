@@ -97,7 +97,7 @@ def test_the_answer_is_that_of_the_table(
         running.send_signal(signal.SIGKILL)
         assert running.wait() in (-signal.SIGKILL, 1), "it ended before it was killed"
         kill(children)
-    done = subprocess.run(command(*arguments), env=environment(), capture_output=True, text=True)
+    done = subprocess.run(command(*arguments, "--end"), env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     client = Database(postgres.url)
     expected = client.rows("SELECT item, COUNT(*), SUM(v)::text FROM t GROUP BY item")
