@@ -40,8 +40,10 @@ def work(database: Database, chance: random.Random, count: int, first: int) -> N
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(reason="some changes are missing in the end, without kills of the server as well: to be found")
-@pytest.mark.parametrize("runtime", ["local", "spark"])
+@pytest.mark.parametrize(
+    "runtime",
+    ["local", pytest.param("spark", marks=pytest.mark.xfail(reason="a run was seen to end by itself: to be found"))],
+)
 def test_the_answer_is_that_of_the_table(
     postgres_server: PostgresServer, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
 ) -> None:
@@ -67,10 +69,11 @@ def test_the_answer_is_that_of_the_table(
     postgres.close()
     begun = 0
     for number in range(20):
-        running = subprocess.Popen(
-            command(*arguments, "--every", "1", "--follow"),
-            env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with open(tmp_path / f"errors{number}", "w") as errors:
+            running = subprocess.Popen(
+                command(*arguments, "--every", "1", "--follow"),
+                env=environment(), stdout=subprocess.DEVNULL, stderr=errors,
+            )  # fmt: skip
         client = Database(postgres.url)
         work(client, chance, 10, 20 * number)
 
@@ -79,7 +82,11 @@ def test_the_answer_is_that_of_the_table(
             made = client.rows("SELECT to_regclass('transom_commits') IS NOT NULL") == [(True,)]
             return made and client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0] > begun
 
-        wait_until(goes_on, lambda running=running: running.poll() is None)  # type: ignore[misc]
+        try:
+            wait_until(goes_on, lambda running=running: running.poll() is None)  # type: ignore[misc]
+        except AssertionError:
+            print((tmp_path / f"errors{number}").read_text()[-3000:])
+            raise
         work(client, chance, 10, 20 * number + 10)
         begun = client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0]
         client.close()
@@ -97,6 +104,7 @@ def test_the_answer_is_that_of_the_table(
         running.send_signal(signal.SIGKILL)
         assert running.wait() in (-signal.SIGKILL, 1), "it ended before it was killed"
         kill(children)
+    # To the end: else the last transaction waits, since another one of its instant may come.
     done = subprocess.run(command(*arguments, "--end"), env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     client = Database(postgres.url)
