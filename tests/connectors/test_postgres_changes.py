@@ -301,7 +301,7 @@ def test_with_a_heartbeat_the_last_transaction_does_not_wait(followed: Followed)
     text = f"""{followed.declared(columns, heartbeat="0.1 SECOND")};
         CREATE SINK o WITH (connector = 'postgres', url = '{followed.database.url}', table = 'answers', emit = 'net');
         INSERT INTO o SELECT COUNT(*) AS n FROM t"""
-    run = session.assemble(session.prepare(text), follow=True)
+    run: Any = session.assemble(session.prepare(text), follow=True)
     for number in (3, 4):
         followed.database.execute(f"INSERT INTO t (id) VALUES ({number})")
         until = time.monotonic() + 60
