@@ -40,8 +40,10 @@ def work(database: Database, chance: random.Random, count: int, first: int) -> N
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(reason="some changes are missing in the end, without kills of the server as well: to be found")
-@pytest.mark.parametrize("runtime", ["local", "spark"])
+@pytest.mark.parametrize(
+    "runtime",
+    ["local", pytest.param("spark", marks=pytest.mark.xfail(reason="a run was seen to end by itself: to be found"))],
+)
 def test_the_answer_is_that_of_the_table(
     postgres_server: PostgresServer, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
 ) -> None:
@@ -63,23 +65,30 @@ def test_the_answer_is_that_of_the_table(
     )
     program = tmp_path / "program.cql"
     program.write_text(TEXT.format(slot=slot, columns=COLUMNS))
-    arguments = ("run", program, "--runtime", runtime, "--set", "batch_rows=50", "--checkpoint", tmp_path / "kept")
+    rows = {"local": 50, "spark": 500}[runtime]
+    arguments = ("run", program, "--runtime", runtime, "--set", f"batch_rows={rows}", "--checkpoint", tmp_path / "kept")
     postgres.close()
     begun = 0
     for number in range(20):
-        running = subprocess.Popen(
-            command(*arguments, "--every", "1", "--follow"),
-            env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with open(tmp_path / f"errors{number}", "w") as errors:
+            running = subprocess.Popen(
+                command(*arguments, "--every", "1", "--follow"),
+                env=environment(), stdout=subprocess.DEVNULL, stderr=errors,
+            )  # fmt: skip
         client = Database(postgres.url)
         work(client, chance, 10, 20 * number)
 
         def goes_on(client: Database = client, begun: int = begun, number: int = number) -> bool:
             work(client, chance, 1, 20 * number)  # or else time stands still
+            time.sleep(1 if runtime == "spark" else 0.05)  # but no more than it can read until it is killed
             made = client.rows("SELECT to_regclass('transom_commits') IS NOT NULL") == [(True,)]
             return made and client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0] > begun
 
-        wait_until(goes_on, lambda running=running: running.poll() is None)  # type: ignore[misc]
+        try:
+            wait_until(goes_on, lambda running=running: running.poll() is None)  # type: ignore[misc]
+        except AssertionError:
+            print((tmp_path / f"errors{number}").read_text()[-3000:])
+            raise
         work(client, chance, 10, 20 * number + 10)
         begun = client.rows("SELECT COALESCE(SUM(epoch), 0)::int FROM transom_commits")[0][0]
         client.close()
@@ -97,7 +106,8 @@ def test_the_answer_is_that_of_the_table(
         running.send_signal(signal.SIGKILL)
         assert running.wait() in (-signal.SIGKILL, 1), "it ended before it was killed"
         kill(children)
-    done = subprocess.run(command(*arguments), env=environment(), capture_output=True, text=True)
+    # To the end: else the last transaction waits, since another one of its instant may come.
+    done = subprocess.run(command(*arguments, "--end"), env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     client = Database(postgres.url)
     expected = client.rows("SELECT item, COUNT(*), SUM(v)::text FROM t GROUP BY item")

@@ -1,8 +1,11 @@
-"""Tables of PostgreSQL that change while they are followed."""
+"""Tables of PostgreSQL that change while they are followed; without a server: test_postgres_log."""
 
 from __future__ import annotations
 
+import random
+import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -108,6 +111,7 @@ def test_changes_are_read_in_any_batches_and_again_from_anywhere(followed: Follo
     assert not followed.rest(source, position)
 
 
+@pytest.mark.nightly
 def test_what_the_beginning_shows_does_not_come_again(followed: Followed) -> None:
     """The slot is older than the rows of the beginning, and has changes that these show already."""
     followed.source().plan({}, Limits())
@@ -125,6 +129,7 @@ def test_what_the_beginning_shows_does_not_come_again(followed: Followed) -> Non
     assert [change[:2] for change in followed.rest(source, plan.position)] == [("+", 8), ("+", 7)]
 
 
+@pytest.mark.nightly
 def test_a_key_needs_no_rows_from_before(followed: Followed) -> None:
     followed.database.execute("ALTER TABLE t REPLICA IDENTITY DEFAULT")
     with pytest.raises(SourceError, match="before they change") as error:
@@ -140,6 +145,7 @@ def test_a_key_needs_no_rows_from_before(followed: Followed) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_large_value_that_does_not_change_is_there(followed: Followed) -> None:
     """It is not sent again: it is known from what was before, or nobody knows it."""
     large = "SELECT string_agg(md5(g::text), '') FROM generate_series(1, 1000) g"
@@ -154,6 +160,7 @@ def test_a_large_value_that_does_not_change_is_there(followed: Followed) -> None
     assert "REPLICA IDENTITY FULL" in (error.value.remedy or "")
 
 
+@pytest.mark.nightly
 def test_a_clock_that_is_set_back_makes_no_change_late(followed: Followed) -> None:
     source = followed.source()
     position = dict(source.plan({}, Limits()).position)
@@ -164,6 +171,7 @@ def test_a_clock_that_is_set_back_makes_no_change_late(followed: Followed) -> No
     assert rows.column("ts").cast(pa.int64()).to_pylist() == [ahead] and plan.position["time"] == ahead
 
 
+@pytest.mark.nightly
 def test_what_a_checkpoint_has_counted_is_not_kept(followed: Followed) -> None:
     source = followed.source()
     first = source.plan({}, Limits()).position
@@ -178,6 +186,7 @@ def test_what_a_checkpoint_has_counted_is_not_kept(followed: Followed) -> None:
     assert "a slot of its own" in (error.value.remedy or "")
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_followed_is_reported(followed: Followed) -> None:
     source = followed.source()
     position = source.plan({}, Limits()).position
@@ -216,6 +225,7 @@ def test_a_wrong_declaration_is_rejected(columns: str, more: dict[str, str], say
     assert error.value.remedy
 
 
+@pytest.mark.nightly
 def test_a_run_that_resumes_has_every_change_once(followed: Followed, tmp_path: Path) -> None:
     text = f"""{followed.declared()};
         CREATE SINK o WITH (connector = 'postgres', url = '{followed.database.url}', table = 'answers', emit = 'net');
@@ -233,3 +243,71 @@ def test_a_run_that_resumes_has_every_change_once(followed: Followed, tmp_path: 
     expected = followed.database.rows("SELECT good, COUNT(*), SUM(id)::text FROM t GROUP BY good")
     assert sorted(followed.database.table("answers"), key=repr) == sorted(expected, key=repr)
     assert len(expected) == 3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(3))
+def test_transactions_side_by_side_lead_to_the_table(followed: Followed, seed: int) -> None:
+    """With savepoints, begun before the first rows are read and committed after, in any batches and from anywhere."""
+    chance = random.Random(seed)
+    followed.source().plan({}, Limits())  # a slot is not made while somebody writes
+    clients = [Database(followed.database.url) for _ in range(3)]
+    busy: set[int] = set()
+    source, position, net = followed.source(), Position(), Counter[tuple[Any, ...]]()
+    for step in range(300):
+        if step < 240:
+            at = chance.randrange(3)
+            if at not in busy:
+                clients[at].execute("BEGIN")
+                busy.add(at)
+            id_ = 3 * chance.randrange(4) + at + 10  # nobody waits for another one's row
+            did = [
+                f"INSERT INTO t (id, name) VALUES ({id_}, 's{step}') ON CONFLICT (id) DO UPDATE SET name = 's{step}'",
+                f"UPDATE t SET name = name || '.' WHERE id % 3 = {(at + 1) % 3} AND id > 9",
+                f"DELETE FROM t WHERE id = {id_}",
+            ][chance.randrange(3)]
+            saved = chance.random() < 0.3
+            clients[at].execute(*["SAVEPOINT a"][:saved], did, *["ROLLBACK TO a"][: saved and chance.random() < 0.5])
+            if chance.random() < 0.4:
+                clients[at].execute(chance.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+                busy.remove(at)
+        elif busy:
+            clients[busy.pop()].execute("COMMIT")
+        if step < 40 or (step < 299 and chance.random() < 0.5):
+            continue
+        plan = source.plan(position, Limits(chance.choice([1, 3, None]) if step < 299 else None))
+        for row in (row for split in plan.splits for part in source.read_split(split) for row in part.rows.to_pylist()):
+            net[row["id"], row["name"]] += 1 if row["change"] == "+" else -1
+            assert net[row["id"], row["name"]] >= 0
+        position = plan.position
+        if chance.random() < 0.3:
+            source.settle(position)
+        if chance.random() < 0.3:
+            source = followed.source()
+    while not plan.ended:
+        plan = source.plan(position, Limits())
+        for row in (row for split in plan.splits for part in source.read_split(split) for row in part.rows.to_pylist()):
+            net[row["id"], row["name"]] += 1 if row["change"] == "+" else -1
+        position = plan.position
+    assert +net == Counter(followed.database.rows("SELECT id, name FROM t")) and len(+net) > 5
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.nightly
+def test_with_a_heartbeat_the_last_transaction_does_not_wait(followed: Followed) -> None:
+    session = Session()
+    columns = COLUMNS.replace("AS ts", "AS ts - INTERVAL '0.5' SECOND")
+    text = f"""{followed.declared(columns, heartbeat="0.1 SECOND")};
+        CREATE SINK o WITH (connector = 'postgres', url = '{followed.database.url}', table = 'answers', emit = 'net');
+        INSERT INTO o SELECT COUNT(*) AS n FROM t"""
+    run: Any = session.assemble(session.prepare(text), follow=True)
+    for number in (3, 4):
+        followed.database.execute(f"INSERT INTO t (id) VALUES ({number})")
+        until = time.monotonic() + 60
+        while followed.database.table("answers") != [(number,)]:
+            assert time.monotonic() < until
+            if not run.step():
+                run.commit()
+                time.sleep(0.05)
+    run.close()

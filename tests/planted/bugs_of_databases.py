@@ -57,6 +57,20 @@ DATABASES: Final = (
         "a clock that is set back makes changes late",
     ),
     Bug(
+        "whoever_asks_twice_gets_what_is_next",
+        "connectors/postgres_changes.py",
+        "if not self._fetched or at != self._fetched_from:",
+        "if not self._fetched:",
+        "a batch that is planned once more has the changes behind it, and its own are missing",
+    ),
+    Bug(
+        "a_split_read_anew_lacks_its_end",
+        "connectors/postgres_changes.py",
+        "if ended or (found and found[-1].end >= to):",
+        "if ended or found:",
+        "of a batch that is read by another process the last changes are missing",
+    ),
+    Bug(
         "epochs_that_were_committed_are_committed_again",
         "connectors/delta_sink.py",
         "if known is None or epoch > known:",

@@ -36,25 +36,6 @@ class Transaction:
     signs: list[str] = field(default_factory=list)
     rows: list[TextRow] = field(default_factory=list)
 
-    def cancel(self) -> None:
-        """Without rows that come and go in it: they are there at no instant.
-
-        >>> one = Transaction(1, 2, 3, ["+", "-", "+", "-"], [["a"], ["a"], ["b"], ["c"]])
-        >>> one.cancel()
-        >>> one.signs, one.rows
-        (['+', '-'], [['b'], ['c']])
-        """
-        came: dict[tuple[str | None, ...], list[int]] = {}
-        gone = set[int]()
-        for at, (sign, row) in enumerate(zip(self.signs, self.rows, strict=True)):
-            known = came.setdefault(tuple(row), [])
-            if sign == "+":
-                known.append(at)
-            elif known:
-                gone |= {at, known.pop()}
-        self.signs = [sign for at, sign in enumerate(self.signs) if at not in gone]
-        self.rows = [row for at, row in enumerate(self.rows) if at not in gone]
-
 
 @dataclass(frozen=True)
 class _Relation:
@@ -85,7 +66,6 @@ class PgOutput:
             elif kind == b"C":
                 assert current is not None
                 current.end = struct.unpack_from(">Q", message, 10)[0]
-                current.cancel()
                 yield current
                 current = None
             elif kind == b"R":

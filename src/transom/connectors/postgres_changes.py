@@ -111,6 +111,7 @@ class PostgresChanges(Source):
         self._where: tuple[str, str] | None = None
         self._first: tuple[Position, list[TextRow], int] | None = None
         self._fetched: list[Transaction] = []
+        self._fetched_from: int | None = None
         self._settled = 0
         self._settled_at = 0.0
         self._planned: dict[str, list[Transaction]] = {}
@@ -128,20 +129,7 @@ class PostgresChanges(Source):
             begins, first, _ = self._begin()
             return Plan(begins, (Split(self._table.name, "", len(first)),) if first else (), ended=False)
         at, snapshot = _lsn(position["lsn"]), position.get("snapshot")
-        self._fetched = [each for each in self._fetched if each.end > at]
-        ended, reached = False, at
-        if not self._fetched:
-            self._fetched, reached, ended = self._fetch(at)
-        taken: list[Transaction] = []
-        count = 0
-        while self._fetched and (not taken or limits.rows is None or count < limits.rows):
-            if taken and limits.rows is not None and count + len(self._fetched[0].rows) > limits.rows:
-                break
-            taken.append(self._fetched.pop(0))
-            count += len(taken[-1].rows)
-        if taken:
-            reached = reached if not self._fetched else taken[-1].end
-        ended = ended and not self._fetched
+        taken, reached, ended = self._take(at, limits)
         latest, rows = int(position["time"]), 0
         shown = None if snapshot is None else _Snapshot.unpacked(snapshot)
         kept = []
@@ -150,7 +138,7 @@ class PostgresChanges(Source):
                 latest = max(latest, each.time)
                 kept.append(each)
                 rows += len(each.rows)
-        after: dict[str, Any] = {"lsn": _lsn_text(max(reached, taken[-1].end if taken else 0)), "time": latest}
+        after: dict[str, Any] = {"lsn": _lsn_text(reached), "time": latest}
         if shown is not None and _lsn(after["lsn"]) <= shown.until:
             after["snapshot"] = snapshot
         splits: tuple[Split, ...] = ()
@@ -159,6 +147,26 @@ class PostgresChanges(Source):
             self._planned = {key: kept}
             splits = (Split(self._table.name, key, rows),)
         return Plan(after, splits, ended)
+
+    def _take(self, at: int, limits: Limits) -> tuple[list[Transaction], int, bool]:
+        """The next transactions behind a place, where they end, and whether there are no more. Others that were fetched
+        with them wait for whoever goes on there; whoever asks for another place has them fetched from the slot."""
+        reached, ended = at, False
+        if not self._fetched or at != self._fetched_from:
+            self._fetched, reached, ended = self._fetch(at)
+        rows = count = 0
+        for each in self._fetched:
+            rows += len(each.rows)
+            if count and limits.rows is not None and rows > limits.rows:
+                break
+            count += 1
+        taken, self._fetched = self._fetched[:count], self._fetched[count:]
+        if self._fetched:
+            reached, ended = taken[-1].end, False
+        elif taken:
+            reached = max(reached, taken[-1].end)
+        self._fetched_from = reached
+        return taken, reached, ended
 
     def settle(self, position: Position) -> None:
         """The database need not keep what is before."""
@@ -223,7 +231,7 @@ class PostgresChanges(Source):
 
     def _snapshot(self, cursor: Cursor) -> tuple[Position, list[TextRow], int]:
         run(cursor, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        for setting in _SESSION:
+        for setting in (*_SESSION, "SET LOCAL synchronous_commit = 'local'"):
             run(cursor, setting)
         ((text, now),) = query(
             cursor, "SELECT pg_current_snapshot()::text, (extract(epoch FROM now()) * 1000000)::bigint"
@@ -239,6 +247,8 @@ class PostgresChanges(Source):
             "SELECT pg_current_wal_insert_lsn()::text, confirmed_flush_lsn::text FROM pg_replication_slots"
             f" WHERE slot_name = {literal(self._slot)}",
         )
+        # With this commit all of the log before it is on the disk: no crash makes a number come again.
+        query(cursor, "SELECT pg_logical_emit_message(true, 'transom', '')::text")
         numbers = frozenset(int(each) for each in still_open.split(",") if each)
         snapshot = _Snapshot(int(least), int(behind), numbers, _lsn(until))
         return {"lsn": at, "time": int(now), "snapshot": snapshot.packed()}, rows, int(now)
@@ -267,12 +277,13 @@ class PostgresChanges(Source):
             self._where = found[0][0], found[0][1]
         return self._where
 
-    def _fetch(self, at: int) -> tuple[list[Transaction], int, bool]:
-        """Transactions that end behind a place, how far the log was looked through, and whether that is all."""
+    def _fetch(self, at: int, to: int = 0) -> tuple[list[Transaction], int, bool]:
+        """Transactions that end behind a place, those that end at `to` among them; how far the log was looked through,
+        and whether that is all."""
         most = _AT_ONCE
         while True:
             found, reached, ended = self._database.transaction(partial(self._peek, at=at, most=most))
-            if found or ended:
+            if ended or (found and found[-1].end >= to):
                 return found, reached, ended
             most *= 2  # so many lie before the place, which the slot still has
 
@@ -317,7 +328,7 @@ class PostgresChanges(Source):
         known = self._planned.get(split.at)
         if known is None:
             stop, shown = _lsn(behind), position.get("snapshot")
-            found, _, _ = self._fetch(_lsn(position["lsn"]))
+            found, _, _ = self._fetch(_lsn(position["lsn"]), stop)
             snapshot = None if shown is None else _Snapshot.unpacked(shown)
             known = [each for each in found if each.end <= stop and not (snapshot and snapshot.shows(each))]
         rows, signs, times, latest = [], [], [], position["time"]

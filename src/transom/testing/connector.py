@@ -2,7 +2,8 @@
 declare the source or sink for one test, and how a test writes to it or sees what was written; all tests are inherited.
 
 `SourceTests`: offsets and splits are JSON; a split that is read again, anywhere, gives the same rows, whatever has come
-since; from any offset exactly what is behind it is read; a query that dies and resumes has every row once.
+since; from any offset exactly what is behind it is read, also when that is settled (`settle`: nobody goes back);
+a query that dies and resumes has every row once.
 
 `SinkTests`: an epoch is seen whole after its commit and not before; a repeated commit does nothing; whenever the
 process dies, before or after each of write, prepare, checkpoint and commit, every row is seen once; what was aborted is
@@ -104,6 +105,7 @@ class SourceTests:
             before: list[int] = []
             for plan in read.plans():
                 before += read.values(plan)
+                read.source.settle(_as_json(plan.position))
                 after = _ReadSource(place, rows, _as_json(plan.position)).to_the_end()
                 assert sorted(before + after) == list(range(7))
 
