@@ -10,13 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.connectors.kafka_topics import TestTopic
-from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker
+from transom.testing.kafka_broker import KafkaBroker
 
 KILLS = 20
 ROWS = 8_000
@@ -32,18 +31,6 @@ INSERT INTO pairs ISTREAM(
     SELECT o.id, p.amount FROM orders [RANGE 60 SECONDS] AS o, payments [RANGE 60 SECONDS] AS p WHERE o.id = p.id);
 INSERT INTO sums SELECT amount, COUNT(*) AS n FROM payments GROUP BY amount;
 """
-
-
-@pytest.fixture
-def mortal() -> Iterator[KafkaBroker]:
-    """A broker of this test alone, as it is killed."""
-    pytest.importorskip("confluent_kafka")
-    try:
-        running = KafkaBroker()
-    except BrokerUnavailable as why:
-        pytest.skip(f"there is no Kafka broker: {why}")
-    with running:
-        yield running
 
 
 def fill(topic: TestTopic, seed: int, partitions: int) -> None:
@@ -83,18 +70,18 @@ def kill_all(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("runtime", ["local", "spark"])
-def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtime: str) -> None:
-    orders, payments = TestTopic(mortal, 3), TestTopic(mortal, 2)
+def test_twenty_kills_change_nothing(kafka: KafkaBroker, tmp_path: Path, runtime: str) -> None:
+    orders, payments = TestTopic(kafka, 3), TestTopic(kafka, 2)
     fill(orders, 1, 3)
     fill(payments, 2, 2)
     found = []
     for broken in (False, True):
-        pairs, sums = TestTopic(mortal, 2), TestTopic(mortal)
+        pairs, sums = TestTopic(kafka, 2), TestTopic(kafka)
         program = tmp_path / f"{broken}.cql"
         topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
         program.write_text(PROGRAM.format(**{name: topic.said for name, topic in topics.items()}))
         if broken:
-            kills = _kill_again_and_again(mortal, program, tmp_path / "kept", runtime)
+            kills = _kill_again_and_again(kafka, program, tmp_path / "kept", runtime)
             assert kills >= KILLS, "it was done before it was killed so often"
         process = started(program, tmp_path / ("kept" if broken else "whole"), runtime)
         process.communicate(timeout=600)
@@ -128,8 +115,8 @@ def _kill_again_and_again(broker: KafkaBroker, program: Path, checkpoint: Path, 
 
 
 @pytest.mark.nightly
-def test_a_broker_that_starts_again_goes_unnoticed(mortal: KafkaBroker, tmp_path: Path) -> None:
-    orders, payments, pairs, sums = (TestTopic(mortal, partitions) for partitions in (3, 2, 2, 1))
+def test_a_broker_that_starts_again_goes_unnoticed(kafka: KafkaBroker, tmp_path: Path) -> None:
+    orders, payments, pairs, sums = (TestTopic(kafka, partitions) for partitions in (3, 2, 2, 1))
     fill(orders, 1, 3)
     fill(payments, 2, 2)
     topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
@@ -140,9 +127,9 @@ def test_a_broker_that_starts_again_goes_unnoticed(mortal: KafkaBroker, tmp_path
     for pause in (1.0, 2.0):
         time.sleep(pause)
         assert process.poll() is None, "it was done before"
-        mortal.kill()
+        kafka.kill()
         time.sleep(0.5)
-        mortal.start()
+        kafka.start()
     process.communicate(timeout=600)
     assert process.returncode == 0
     found = [json.loads(message.value())["id"] for message in pairs.messages()]

@@ -132,7 +132,7 @@ class FragmentPartition:
         with codec.restoring():
             found: PartitionState = codec.decode(data, classes)
             alike(self.start(), found)
-            self.part.check(found.part, found.feeds.values())
+            self.part.check_kernels(found.part, found.feeds.values())
             self.gates.check(found.gates)
             for channel in self._sends:
                 found.routes[channel.called].check_partitions(self.layout.partitions_of(channel.fragment))
@@ -140,7 +140,7 @@ class FragmentPartition:
             for key, runner in self.beside.items():
                 runner.check(found.consumers[key])
             for partition, memory in self._partitions(found):
-                partition.stage.part.check(memory.part, memory.feeds.values())
+                partition.stage.part.check_kernels(memory.part, memory.feeds.values())
             return found
 
     def step(self, messages: Iterable[Message], decided: Sequence[Any] = ()) -> list[Message]:
