@@ -129,6 +129,7 @@ class KafkaSource(Source):
         from confluent_kafka.admin import OffsetSpec
 
         known = {int(partition): int(offset) for partition, offset in position.items()}
+        self._topic.begins = not known
         if not known:
             if self._begun is None:  # once for a run: what comes while nobody reads is not before the latest
                 self._begun = self._start.offsets(self._topic, self._find_partitions())
