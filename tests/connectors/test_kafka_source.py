@@ -268,6 +268,19 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
     assert error.value.remedy
 
 
+def test_avro_is_rejected_with_what_to_do() -> None:
+    pytest.importorskip("confluent_kafka")
+    said = {
+        "connector": "kafka",
+        "topic": "t",
+        "properties.bootstrap.servers": "127.0.0.1:1",
+        "format": "avro-confluent",
+    }
+    with pytest.raises(OptionError, match="no message format 'avro-confluent'") as error:
+        KafkaSource(Declaration("s", COLUMNS, said, time_column="ts"))
+    assert error.value.remedy == "have the topic written as json or arrow, or register a connector that decodes Avro"
+
+
 def test_a_topic_or_broker_that_is_not_there_is_an_error(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = TestTopic(kafka)
     topic.name = "nobody-has-made-it"

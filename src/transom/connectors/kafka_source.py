@@ -213,7 +213,10 @@ class KafkaSource(Source):
         given = properties.get("format", properties.get("value.format"))
         if given is None or given.lower() not in FORMATS:
             what = "the messages of a topic have a format" if given is None else f"there is no message format '{given}'"
-            raise OptionError(what, remedy=f"write format = 'json'; formats are {', '.join(FORMATS)}")
+            remedy = f"write format = 'json'; formats are {', '.join(FORMATS)}"
+            if given is not None and given.lower().startswith("avro"):
+                remedy = "have the topic written as json or arrow, or register a connector that decodes Avro"
+            raise OptionError(what, remedy=remedy)
         elsewhere = {*self._metadata, *(() if self._keys is None else self._keys.columns), self._stamped}
         if given.lower() in CHANGE_FORMATS:
             _check_changes(declared_input, given.lower(), self._declared.time_column, self._metadata)
