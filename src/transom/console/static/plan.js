@@ -6,7 +6,7 @@ import { bytes, count, el, empty, rate, setText, svg } from "/dom.js";
 const WIDTH = 232, HEIGHT = 94;
 
 export function planView(context, name) {
-  const text = el("pre");
+  const text = el("pre", { class: "written", "aria-label": "The query" });
   const graph = el("div", { class: "card scroll graph" }, empty("The plan is on its way."));
   const busiest = el("p", { class: "faint" });
   const about = el("div", { class: "card" }, el("h2", {}, "Operator"), empty("Click an operator to see what it keeps and why it was chosen."));
@@ -14,11 +14,11 @@ export function planView(context, name) {
   const node = el("div", {}, el("div", { class: "card" }, text),
     el("div", { class: "split" }, el("div", {}, graph, el("details", { class: "card" }, el("summary", {}, "EXPLAIN as text"), explained)),
       el("div", {}, el("div", { class: "card" }, el("h2", {}, "Busiest"), busiest), about)));
-  let drawn = null, chosen = null, latest = null, closed = false;
+  let paper = null, drawn = null, chosen = null, latest = null, closed = false;
 
   context.ask(`/api/plan?${new URLSearchParams({ query: name })}`).then((found) => {
     if (closed) return;
-    setText(text, found.text ?? "");
+    paper = writtenText(found.plan?.statement ?? found.text ?? "", text);
     setText(explained, found.explain ?? "");
     if (!found.plan) {
       graph.replaceChildren(empty(found.what ?? "No plan is kept here: a checkpoint has the text of its queries alone."));
@@ -32,14 +32,18 @@ export function planView(context, name) {
   function choose(operator) {
     chosen = operator;
     drawn.choose(operator.number);
+    paper.mark((operator.written ?? []).map((each) => each.at).filter(Boolean));
     show();
   }
 
   function show() {
     if (!chosen) return;
     const known = latest?.detail?.operators?.find((each) => each.number === chosen.number);
+    const elsewhere = (chosen.written ?? []).filter((each) => !each.at);
     const facts = [
-      ["does", chosen.description], ["keeps", chosen.keeps], ["costs", chosen.costs],
+      ["does", chosen.description],
+      ["comes from", elsewhere.length ? `a view: ${elsewhere.map((each) => each.text).join(" .. ")}`
+        : chosen.written?.length ? "what is marked in the query" : "the planner, which put it in"], ["keeps", chosen.keeps], ["costs", chosen.costs],
       ["stage", chosen.fragment == null ? "with its input" : `${chosen.fragment}`],
       ...(known ? [
         ["rows in", count(known.rows_in)], ["rows out", count(known.rows_out)], ["rows kept", count(known.state_rows)],
@@ -113,6 +117,40 @@ function draw(plan, choose) {
       }
     },
   };
+}
+
+// The text of a query without the indentation that it has in its program, and pieces of it to be marked: [from, to[ in the
+// text as it was written, counted as Python counts.
+function writtenText(text, node) {
+  const letters = Array.from(text);
+  const lines = text.split("\n");
+  const indents = lines.slice(1).filter((line) => line.trim()).map((line) => line.length - line.trimStart().length);
+  const margin = indents.length ? Math.min(...indents) : 0;
+  const shown = [];
+  let at = 0;
+  lines.forEach((line, number) => {
+    const left = number ? Math.min(margin, line.length - line.trimStart().length) : 0;
+    const length = Array.from(line).length;
+    for (let i = left; i < length; i += 1) shown.push(at + i);
+    at += length;
+    if (number < lines.length - 1) shown.push(at);
+    at += 1;
+  });
+  const mark = (pieces) => {
+    const parts = [];
+    let run = "", marked = false;
+    const close = () => { if (run) parts.push(marked ? el("mark", {}, run) : run); run = ""; };
+    for (const index of shown) {
+      const inside = pieces.some(([from, to]) => from <= index && index < to);
+      if (inside !== marked) { close(); marked = inside; }
+      run += letters[index];
+    }
+    close();
+    node.replaceChildren(...parts);
+    node.querySelector("mark")?.scrollIntoView({ block: "nearest" });
+  };
+  mark([]);
+  return { mark };
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
