@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Expression(Structural, ABC):
-    """A value computed from one row. Every kind has a `type`; `excerpt` is what of a query says so, where it is known."""
+    """A value computed from one row. Every kind has a `type`; `excerpt` is what of a query says so, if known."""
 
     excerpt: Excerpt | None = field(default=None, compare=False, repr=False, kw_only=True)
 

@@ -146,6 +146,7 @@ class _Plan:
             "number": self.number[id(operator)],
             "operator": operator.kind,
             "tactic": tactic.name,
+            "title": title(operator.kind, tactic.name),
             "description": tactic.describe(operator),
             "keeps": tactic.keeps,
             "costs": tactic.costs,
