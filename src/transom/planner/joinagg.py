@@ -136,7 +136,9 @@ def operators(
         for i, operator in enumerate(below)
     )
     (kind,) = (each for each in _tactics() if each.name == choice.name)
-    made = Operator(joined, kind.chosen(shape, choice.not_taken), below, None, needs, open_ends=True)
+    chosen = kind.chosen(shape, choice.not_taken)
+    written = (*shape.predicates, *node.keys)
+    made = Operator(joined, chosen, below, None, needs, open_ends=True, written=written)
     if not partial:
         return made
     made = kept(made)

@@ -193,7 +193,7 @@ class Planner:
         assert isinstance(node, SetOperation)
         if node.kind == "union":
             both = Operator(
-                SetOperation("union", True, node.left, node.right),
+                SetOperation("union", True, node.left, node.right, excerpt=node.excerpt),
                 ConcatenationTactic("nothing"),
                 inputs,
                 None,
@@ -203,7 +203,7 @@ class Planner:
             if node.all:
                 return both
             both = self._once(both)
-            return _distinct(Distinct(a_relation(both.node)), both)
+            return _distinct(Distinct(a_relation(both.node), excerpt=node.excerpt), both)
         counting = SetOperationTactic(KEEPS, COSTS)
         return Operator(node, counting, inputs, None, tuple(map(all_columns, inputs)), open_ends=True)
 

@@ -39,6 +39,7 @@ from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import reject_grown
 from transom.runtimes.spark.checkpoint import CheckpointProgress, QueryCheckpoint, damage
+from transom.runtimes.spark.counted_rows import count_rows
 from transom.runtimes.spark.dataframe_stages import answer_rows, from_sources, through_stages
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
@@ -483,7 +484,10 @@ class SparkQuery:
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
+            own = [name for name in self.layout.sources if name not in self._frames]
+            before = sum(map(self._statuses.rows_in, own))
             self._statuses.take(brought[STATUS], time.monotonic() - self._began, number)
+            count_rows(self._started, sum(map(self._statuses.rows_in, own)) - before)
             for folder in {self._near(), self._folder()}:
                 self._statuses.feedback.write(folder)
             if self._checkpoint is not None:
