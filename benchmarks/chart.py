@@ -112,7 +112,7 @@ class Bars:
                 rotation=90 if many else 0,
                 padding=2,
             )
-        axes.set_xticks(range(len(self.groups)), self.groups)
+        axes.set_xticks(range(len(self.groups)), self.groups, fontsize=8 if len(self.groups) > _FEW // 2 else 10)
         axes.margins(y=0.1)
         axes.set_ylim(bottom=0)
 
