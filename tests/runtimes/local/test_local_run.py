@@ -282,7 +282,7 @@ class Stopping:
     def now(self) -> int:
         return self._clock.now()
 
-    def sleep(self, micros: int) -> None:
+    def sleep(self, micros: int, woken: threading.Event | None = None) -> None:
         assert micros == POLL
         self._clock.sleep(micros)
         assert self.watched is not None and self.watched._uncommitted == 0
