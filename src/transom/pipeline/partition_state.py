@@ -14,7 +14,7 @@ from transom.pipeline.memory import StageMemory
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 from transom.pipeline.routes import Routes
-from transom.pipeline.scheduled_state import SCHEDULED_CLASSES, ScheduledMemory
+from transom.pipeline.scheduled_state import SCHEDULED_IN_PARTITIONS, ScheduledMemory
 
 
 @dataclass
@@ -46,7 +46,7 @@ class PartitionState:
 
 PARTITION_CLASSES: Final[tuple[type, ...]] = (
     *STATE_CLASSES,
-    *SCHEDULED_CLASSES,
+    *SCHEDULED_IN_PARTITIONS,
     ConsumerState,
     PartitionState,
     Routes,

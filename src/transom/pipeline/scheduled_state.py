@@ -158,14 +158,13 @@ class ScheduledMemory:
 SCHEDULED_CLASSES: Final[tuple[type, ...]] = (
     ArrivedRows,
     Backlog,
-    Counters,
     FoundPairs,
-    MeasuredWork,
-    PlannedTime,
     PolicyState,
     QueryAccount,
     ScheduledJoinState,
-    ScheduledMemory,
     Shed,
     BacklogSide,
 )
+
+SCHEDULED_IN_PARTITIONS: Final = (*SCHEDULED_CLASSES, MeasuredWork, PlannedTime, ScheduledMemory)
+"""The same where a partition keeps it, beside what counts."""

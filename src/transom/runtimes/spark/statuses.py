@@ -68,7 +68,7 @@ class Statuses:
             else:
                 reported = json.loads(part.about["status"])
                 partition_id = reported["fragment"], reported["partition"]
-                if reported["scheduled"] is not None:
+                if reported.get("scheduled") is not None:
                     before_that = self._partitions.get(partition_id, {}).get("scheduled")
                     reported["scheduled"] = with_earlier(reported["scheduled"], before_that)
                     self._speed = speed_after(self._speed, reported["scheduled"])
