@@ -65,7 +65,8 @@ def measure_on_spark(policy: str, rush: Rush, rate: float) -> Outcome:
                 yield batch
             if now >= total:
                 return
-            go.wait()
+            if not go.wait(60.0):
+                return  # the run has failed
             time.sleep(_TICK)
             now = min(time.perf_counter() - began[0], total)
 
