@@ -59,7 +59,7 @@ class SharedJoin(OfTwo, Relation):
             found += [*self.kept[known : known + count], *[number] * counted]
         return tuple(found)
 
-    @property
+    @cached_property
     def side_columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The same of either side."""
         indexes, width = self.indexes, len(self.left.schema)
