@@ -107,9 +107,9 @@ OUTER_JOINS: Final = (
     ),
     Bug(
         "alone_for_a_while_only",
-        "kernels/outer_join/watch.py",
-        "te = FOREVER if stays else entries[slot, TE]",
-        "te = entries[slot, TE]",
+        "kernels/outer_join/outer_join.py",
+        "te = forever(len(dead)) if self.stays else side.entries",
+        "te = side.entries",
         "a row of a stream that never ends goes when nothing more can match it",
     ),
     Bug(

@@ -37,7 +37,7 @@ from transom.kernels.join.join import JoinKernel, JoinState, evaluated
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import PAIR_TE
+from transom.kernels.join.side import PAIR_TE, TE
 from transom.kernels.kernel import OPEN_END, Step, open_rows, select_rows
 from transom.kernels.outer_join.kinds import PAIRS, SIDES, padded
 from transom.kernels.outer_join.watch import SHOWN, Watch, advance
@@ -166,9 +166,10 @@ class OuterJoinKernel(JoinKernel):
         due = watch.due(step.frontier)
         over = self.over and step.frontier < FOREVER
         others = side.used() if self.over and not over else no_int64s()
+        te = forever(len(dead)) if self.stays else side.entries[dead & watch.mask, TE]
         rows, ends, timers = advance(
-            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], dead, due, others,
-            step.frontier, self.kind == "semi", over, self.stays,
+            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], np.stack([dead, te]),
+            due, others, step.frontier, self.kind == "semi", over,
         )  # fmt: skip
         watch.add_timers(timers)
         stopped = step.open_ids.close(ends[0], ends[1])
