@@ -286,7 +286,11 @@ class Generator:
                 conditions += self.equalities(columns, mine) if self.chance(60) else []
             columns += mine
         if len(names) == 2 and self.chance(50):
-            return self.timed_partners(names, aliases, columns, " AND ".join(conditions))
+            made = self.timed_partners(names, aliases, columns, " AND ".join(conditions))
+            if not self.chance(20):
+                return made
+            grouped = f"SELECT c0, COUNT(*) AS c1 FROM ({made.text}) GROUP BY c0"
+            return Source(grouped, (made.columns[0], Column("c1", "int")))
         items, out = self.items(columns)
         joined = ", ".join(f"{name} AS {alias}" for name, alias in zip(names, aliases, strict=True))
         distinct = "DISTINCT " if self.chance(20) else ""
