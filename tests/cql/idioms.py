@@ -255,7 +255,7 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ),
     (
         "SELECT SUM(amount) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) FROM orders",
-        "a frame of RANGE or GROUPS has no numbers here",
+        "RANGE or GROUPS BETWEEN so much PRECEDING or FOLLOWING is not supported",
     ),
     ("SELECT customer, COUNT(*) FROM orders GROUP BY customer EMIT ON WINDOW CLOSE", None),
     (
@@ -292,4 +292,21 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT COUNT(DISTINCT id, customer) FROM orders", "COUNT takes one argument"),
     ("SELECT MEDIAN(amount) FROM orders", None),
     ("SELECT MODE() FROM orders", "there is no aggregate 'mode'"),
+    ("SELECT MODE() WITHIN GROUP (ORDER BY amount) FROM orders", "there is no aggregate 'mode'"),
+    ("SELECT CORR(id, amount) FROM orders", "there is no function 'corr'"),
+    ("SELECT BIT_XOR(id) FROM orders", "there is no function 'bit_xor'"),
+    ("SELECT JSONB_AGG(id ORDER BY ts) FROM orders", "there is no function 'jsonb_agg'"),
+    ("SELECT STRING_TO_ARRAY(tags, ',') FROM orders", "there is no function 'string_to_array'"),
+    ("SELECT ARRAY_TO_STRING(ARRAY['a', 'b'], ',') FROM orders", "there is no function 'array_to_string'"),
+    ("SELECT tags #>> '{a,b}' FROM orders", "# is not supported"),
+    ("SELECT OVERLAY(tags PLACING 'x' FROM 2 FOR 1) FROM orders", "PLACING is not supported"),
+    (
+        "SELECT FIRST_VALUE(customer IGNORE NULLS) OVER (PARTITION BY id ORDER BY ts) FROM orders",
+        "IGNORE NULLS is not supported",
+    ),
+    (
+        "SELECT SUM(amount) OVER (PARTITION BY id ORDER BY ts SESSION WITH GAP INTERVAL '10 minutes') FROM orders",
+        "SESSION WITH GAP is not supported",
+    ),
+    ("SELECT o.id FROM orders AS o JOIN customers FOR SYSTEM_TIME AS OF PROCTIME() AS c ON o.id = c.id", None),
 ]

@@ -143,7 +143,7 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("ok + ts", "'+'", "INTERVAL"),
         ("ok = ts", "cannot mix", "CAST"),
         ("NOT ts", "no condition", "compare"),
-        ("mode(big)", "no aggregate 'mode'", "list of aggregates"),
+        ("mode(big)", "no aggregate 'mode'", "count the values"),
         ("upper(DISTINCT name)", "DISTINCT is for those", "leave DISTINCT out"),
         ("sum(*)", "sum(*)", "sum(column)"),
         ("sum(big, 1)", "one argument", "SUM(a)"),

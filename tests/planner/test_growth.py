@@ -31,6 +31,11 @@ def growing(query: str) -> list[tuple[str, tuple[str, ...]]]:
             [],
         ),
         ("ISTREAM(SELECT s.k FROM s JOIN r ON s.k = r.k AND r.ts >= s.ts)", ["join ring_hash s"]),
+        ("SELECT s.k FROM s LEFT JOIN r ON s.k = r.k AND r.ts >= s.ts", ["outer join ring_hash s"]),
+        (
+            "SELECT COUNT(*) FROM s LEFT JOIN r ON s.k = r.k AND r.ts BETWEEN s.ts AND s.ts + INTERVAL '1' HOUR",
+            ["outer join ring_hash s r", "aggregate sliding s r"],
+        ),
         ("SELECT s.k FROM s JOIN r [RANGE 1 MINUTE] ON s.k = r.k", ["join ring_hash s"]),
         ("ISTREAM(SELECT name FROM s [RANGE UNBOUNDED] JOIN t USING (k))", ["join ring_hash s"]),
         ("SELECT k, COUNT(*) FROM s GROUP BY k", ["aggregate running s", "the answer s"]),
@@ -61,6 +66,10 @@ def test_what_keeps_rows_that_never_end_grows(query: str, what: list[str]) -> No
         "INSERT INTO out SELECT k FROM s WHERE k > 1 UNION ALL SELECT k FROM r",
         "SELECT k FROM s WHERE k > 1",
         "SELECT k, SUM(k) OVER (PARTITION BY window_end) FROM TUMBLE(s, ts, INTERVAL '1' HOUR)",
+        "SELECT s.k FROM s LEFT JOIN r ON s.k = r.k AND r.ts BETWEEN s.ts AND s.ts + INTERVAL '1' HOUR",
+        "SELECT s.k FROM s FULL JOIN r ON s.k = r.k AND r.ts BETWEEN s.ts AND s.ts + INTERVAL '1' HOUR WHERE r.k > 1",
+        "SELECT k FROM s WHERE NOT EXISTS (SELECT * FROM r WHERE r.ts BETWEEN s.ts AND s.ts + INTERVAL '1' HOUR)",
+        "SELECT COUNT(*) FROM s SEMI JOIN r ON s.k = r.k AND r.ts BETWEEN s.ts AND s.ts + INTERVAL '1' HOUR",
     ],
 )
 def test_what_forgets_or_keeps_nothing_does_not(query: str) -> None:

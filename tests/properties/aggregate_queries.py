@@ -54,6 +54,9 @@ class Aggregates(Generator):
             if type_ in ("text", "int"):
                 order = self.pick(("", f" ORDER BY {other}{way}"))
                 options += 2 * [(f"STRING_AGG({name}, '-'{order})", "text"), (f"STRING_AGG(DISTINCT {name})", "text")]
+            if type_ in ("text", "int", "float"):
+                in_order = self.pick((f"{once}{name}", f"{name} ORDER BY {other}{way}"))
+                options += [(f"ARRAY_AGG({in_order})", "list")]
             if type_ in _NUMBERS:
                 options += [(f"MEDIAN({once}{name})", "float"), (f"QUANTILE_CONT({once}{name}, {q})", "float")]
                 summed = "float" if type_ == "float" else "decimal"

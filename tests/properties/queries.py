@@ -5,6 +5,7 @@ Every query binds: the generator follows the types of its columns. It also notes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -153,7 +154,15 @@ class Generator:
         self.noted.operators.add("unnest")
         columns = tuple(Column(*column) for column in self.stream_columns)
         array = self.pick(("a", "b.q", "[k, x, NULL]"))
-        join = self.pick((", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE")).format(f"UNNEST({array}) AS w(e)")
+        if self.chance(20):
+            selected = f"(SELECT k, unnest({array}) AS e, a FROM {name} {self.window(columns)})"
+            return Source(selected, (*NESTED_ELEMENTS, Column("a", "array")))
+        ordered = self.chance(30)
+        elements = f"UNNEST({array}) {'WITH ORDINALITY AS w(e, n)' if ordered else 'AS w(e)'}"
+        join = self.pick((", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE")).format(elements)
+        if ordered:
+            text = f"(SELECT k, e, a, n FROM {name} {self.window(columns)}{join})"
+            return Source(text, (*NESTED_ELEMENTS, Column("a", "array"), Column("n", "int")))
         return Source(
             f"(SELECT k, e, a FROM {name} {self.window(columns)}{join})", (*NESTED_ELEMENTS, Column("a", "array"))
         )
@@ -219,6 +228,10 @@ class Generator:
         self.joined -= 1
         aliases = self.alias(), self.alias()
         left, right = self.qualified(first, aliases[0]), self.qualified(second, aliases[1])
+        if self.chance(20):
+            named = self.by_names(kind, (first, second), aliases)
+            if named is not None:
+                return named
         conditions = self.equalities(left, right)
         if not conditions or self.chance(25):
             conditions.append(self.predicate(left + right, 1))
@@ -228,6 +241,28 @@ class Generator:
         items, out = self.items(there)
         joined = f"{first.text} AS {aliases[0]} {kind} JOIN {second.text} AS {aliases[1]} ON {' AND '.join(conditions)}"
         return Source(f"SELECT {items} FROM {joined}{where}", out)
+
+    def by_names(self, kind: str, sides: tuple[Source, Source], aliases: tuple[str, str]) -> Source | None:
+        """An outer, semi or anti join by columns of the same name, if they have any: USING some of them, or NATURAL."""
+        types = [{column.name: column.type for column in side.columns} for side in sides]
+        common = [name for name in types[0] if name in types[1]]
+        alike = [name for name in common if types[0][name] == types[1][name]]
+        natural = self.chance(40) and common == alike
+        if not alike:
+            return None
+        using = common if natural else self.some(alike, 2)
+        self.noted.operators.add("natural" if natural else "using")
+        merged = [Column(name, types[0][name]) for name in using]
+        rest = [
+            [Column(f"{alias}.{name}", type_) for name, type_ in known.items() if name not in using]
+            for known, alias in zip(types, aliases, strict=True)
+        ]
+        there = [*merged, *rest[0], *([] if kind in ("SEMI", "ANTI") else rest[1])]
+        items, out = self.items(there)
+        join = f"NATURAL {kind} JOIN" if natural else f"{kind} JOIN"
+        on = "" if natural else f" USING ({', '.join(using)})"
+        joined = f"{sides[0].text} AS {aliases[0]} {join} {sides[1].text} AS {aliases[1]}{on}"
+        return Source(f"SELECT {items} FROM {joined}{self.where(there, 30)}", out)
 
     def timed_join(self, depth: int) -> Source:
         """Streams without windows, whose times are bound to each other, or only to one side."""
@@ -250,10 +285,30 @@ class Generator:
                 conditions += bounds if self.chance(75) else [self.pick((*bounds, f"{before}.ts = {alias}.ts"))]
                 conditions += self.equalities(columns, mine) if self.chance(60) else []
             columns += mine
+        if len(names) == 2 and self.chance(50):
+            made = self.timed_partners(names, aliases, columns, " AND ".join(conditions))
+            if not self.chance(20):
+                return made
+            grouped = f"SELECT c0, COUNT(*) AS c1 FROM ({made.text}) GROUP BY c0"
+            return Source(grouped, (made.columns[0], Column("c1", "int")))
         items, out = self.items(columns)
         joined = ", ".join(f"{name} AS {alias}" for name, alias in zip(names, aliases, strict=True))
         distinct = "DISTINCT " if self.chance(20) else ""
         return Source(f"SELECT {distinct}{items} FROM {joined} WHERE {' AND '.join(conditions)}", out)
+
+    def timed_partners(self, names: list[str], aliases: list[str], columns: list[Column], condition: str) -> Source:
+        """The same, of a join that knows which rows have a partner."""
+        kind = self.pick(("LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "EXISTS", "NOT EXISTS"))
+        self.noted.operators.add(f"times bound {kind.lower()}")
+        first, second = (f"{name} AS {alias}" for name, alias in zip(names, aliases, strict=True))
+        left = columns[: len(STREAM_COLUMNS)]
+        there = columns if kind in ("LEFT", "RIGHT", "FULL") else left
+        items, out = self.items(there)
+        if kind.endswith("EXISTS"):
+            return Source(f"SELECT {items} FROM {first} WHERE {kind} (SELECT * FROM {second} WHERE {condition})", out)
+        where = self.where(there, 20)
+        distinct = "DISTINCT " if self.chance(15) else ""
+        return Source(f"SELECT {distinct}{items} FROM {first} {kind} JOIN {second} ON {condition}{where}", out)
 
     def sub_query(self, depth: int) -> Source:
         self.joined += 1
@@ -273,10 +328,35 @@ class Generator:
         self.joined -= 1
         items, out = self.items(columns)
         if self.chance(15):
+            value = self.value_asked(columns)
+            self.noted.operators.add("query as a value selected")
+            items, out = f"{items}, {value[0]} AS c{len(out)}", (*out, Column(f"c{len(out)}", value[1]))
+            return Source(f"SELECT {items} FROM {source.text} AS {alias}", out)
+        if self.chance(15):
             self.noted.operators.add("sub-query selected")
             items, out = f"{items}, {asked} AS c{len(out)}", (*out, Column(f"c{len(out)}", "bool"))
             return Source(f"SELECT {items} FROM {source.text} AS {alias}", out)
         return Source(f"SELECT {items} FROM {source.text} AS {alias} WHERE {asked}", out)
+
+    def value_asked(self, around: list[Column]) -> tuple[str, str]:
+        """A query with one row at most: an aggregate, the first row of an order, a row of a table by its key."""
+        numbers = [column.name for column in around if column.type == "int"]
+        if numbers and self.chance(30):
+            alias = self.alias()
+            self.noted.operators.add("row of a table")
+            return f"(SELECT {alias}.g FROM p AS {alias} WHERE {alias}.k = {self.pick(numbers)})", "text"
+        self.joined += 1
+        source, alias = self.source(0), self.alias()
+        self.joined -= 1
+        mine = self.qualified(source, alias)
+        conditions = self.equalities(around, mine)
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        column = self.pick(mine)
+        if self.chance(30):
+            order = self.sorted_by(self.pick(mine).name)
+            return f"(SELECT {column.name} FROM {source.text} AS {alias}{where} ORDER BY {order} LIMIT 1)", column.type
+        call, type_ = self.pick(self.calls(mine))
+        return f"(SELECT {call} FROM {source.text} AS {alias}{where})", type_
 
     def asked(self, around: list[Column], depth: int) -> str:
         """EXISTS or IN of a sub-query that knows the row around it in one way or another, or not at all."""
@@ -299,6 +379,15 @@ class Generator:
         if likely and self.chance(50):
             self.noted.operators.add(f"{negated.lower()}in sub-query")
             a, b = self.pick(likely)
+            if self.chance(20):
+                self.noted.operators.add("any and all")
+                compared, which = self.pick(("<", "<=", ">", ">=", "=", "<>")), self.pick(("ANY", "ALL"))
+                return f"{a.name} {compared} {which} (SELECT {b.name} FROM {source.text} AS {alias}{where})"
+            if self.chance(20):
+                self.noted.operators.add(f"{negated.lower()}in rows")
+                c, d = self.pick(likely)
+                rows = f"SELECT {b.name}, {d.name} FROM {source.text} AS {alias}{where}"
+                return f"({a.name}, {c.name}) {negated}IN ({rows})"
             return f"{a.name} {negated}IN (SELECT {b.name} FROM {source.text} AS {alias}{where})"
         if likely and self.chance(30):
             self.noted.operators.add("query as a value")
@@ -479,7 +568,7 @@ class Generator:
                         f"LAST_VALUE({value.name})",
                     )
                 )
-                if call.startswith("LAST") and " FOLLOWING" in over and "UNBOUNDED FOLLOWING" not in over:
+                if call.startswith("LAST") and re.search(r"\d FOLLOWING", over):
                     call = call.replace("LAST", "FIRST")
             self.noted.operators.add(f"{call.split('(')[0].lower()} over")
             made.append((f"{call} OVER ({over}) AS o{i}", Column(f"o{i}", type_)))
@@ -548,6 +637,10 @@ class Generator:
                     (f"({name} AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Asia/Tokyo'", "zone"),
                     (f"hour({name} AT TIME ZONE 'Asia/Tokyo')", "int"),
                     (f"{name} + INTERVAL '1' MONTH", "zone"),
+                    (f"{name} - 2 * INTERVAL '1 month 3 hours'", "zone"),
+                    (f"{name} + (hour({name}) * INTERVAL '1' DAY)", "zone"),
+                    (f"epoch({name} - TIMESTAMPTZ '2024-05-01 00:00:00+00')", "float"),
+                    (f"CAST({name} AT TIME ZONE 'UTC' AS DATE) + INTERVAL '1' YEAR IS NULL", "bool"),
                     (f"date_trunc('day', {name})", "zone"),
                     (f"CAST({name} AS VARCHAR)", "text"),
                 )
@@ -605,7 +698,10 @@ class Generator:
         if column.type == "struct":
             return self.pick((f"{name}.p > 0", f"{name} <> {{'p': 1, 'q': [1]}}", f"{name} < {{'p': 2, 'q': NULL}}"))
         if column.type == "zone":
-            return self.pick((f"{name} > TIMESTAMPTZ '2024-05-01 12:00:00+02'", f"hour({name}) < 9"))
+            since = f"{name} - TIMESTAMPTZ '2024-05-01 12:00:00+02'"
+            return self.pick(
+                (f"{name} > TIMESTAMPTZ '2024-05-01 12:00:00+02'", f"hour({name}) < 9", f"{since} > INTERVAL '1' MONTH")
+            )
         if column.type == "json":
             return self.pick((f"{name} ->> '$.a' = '1'", f"{name} <> '[1]'", f"json_type({name}) = 'OBJECT'"))
         if column.type == "float" and self.chance(25):

@@ -14,7 +14,10 @@ from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from tests.properties.window_queries import WindowGenerator, statement_of
 
-FAMILIES = ("select", "join", "join3", "group", "aggregate", "distinct", "set_operation", "any")
+FAMILIES = (
+    "select", "join", "join3", "outer_join", "sub_query", "group", "aggregate", "distinct", "set_operation", "top_n",
+    "over", "any",
+)  # fmt: skip
 EXAMPLES = examples(by_day=1, at_night=200)
 
 

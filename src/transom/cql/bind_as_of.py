@@ -25,23 +25,28 @@ from transom.plan.algebra import (
     Relation,
     Stream,
     StreamScan,
+    TableScan,
     ToStream,
     Window,
     WindowSpec,
 )
-from transom.plan.catalogue import StreamDefinition
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.expression import ColumnRef, Expression
 
 _EXAMPLE: Final = "write FROM o JOIN r FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
 
 
 def bind_stream_as_of(
-    time: exp.Expr, relations: tuple[Relation, ...], scope: Scope, context: Context
+    time: exp.Expr, relations: tuple[Relation, ...], scope: Scope, context: Context, table: Relation
 ) -> tuple[Stream, WindowSpec]:
-    """The stream whose rows meet the table at their time, and the window in which they live."""
+    """The stream whose rows meet the table at their time, and the window in which they live.
+
+    A table that never changes is the same at any time, so it does not matter which one is meant.
+    """
     error = context.source.error
     by_clock = isinstance(time, exp.Anonymous) and time.name.lower() == "proctime" and not time.expressions
-    if not isinstance(time, exp.Column) and not (by_clock and all(_is_stamped(one, context) for one in relations)):
+    stamped = _never_changes(table, context) or all(_is_stamped(one, context) for one in relations)
+    if not isinstance(time, exp.Column) and not (by_clock and stamped):
         remedy = "declare the stream WITH (time = 'arrival'), and write FOR SYSTEM_TIME AS OF o.arrival_time"
         raise error("FOR SYSTEM_TIME AS OF takes the time column of the stream", time, remedy)
     if len(relations) > 1:
@@ -67,6 +72,11 @@ def _is_stamped(relation: Relation, context: Context) -> bool:
     stream = relation.input if isinstance(relation, Window) else None
     definition = context.catalogue.relations.get(stream.name.lower()) if isinstance(stream, StreamScan) else None
     return isinstance(definition, StreamDefinition) and definition.arrival_time
+
+
+def _never_changes(table: Relation, context: Context) -> bool:
+    definition = context.catalogue.relations.get(table.name.lower()) if isinstance(table, TableScan) else None
+    return isinstance(definition, TableDefinition) and definition.time is None
 
 
 def pairs_as_of(

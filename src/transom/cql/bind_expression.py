@@ -503,7 +503,7 @@ class ExpressionBinder:
             return self._aggregate(node, name)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
-        if name in CALLS and not functions.is_function(name):
+        if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):
             raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
             if isinstance(argument, exp.Distinct):
@@ -511,7 +511,8 @@ class ExpressionBinder:
         if name.upper() in RANKS:
             raise self._error(f"{name.upper()} has no OVER", node, f"write {name.upper()}() OVER (ORDER BY ..)")
         if name in _OTHER_AGGREGATES and not functions.is_function(name):
-            remedy = "see the list of aggregates in the documentation: COUNT, SUM, AVG, MIN, MAX, STDDEV and others"
+            listed = "see the list of aggregates in the documentation: COUNT, SUM, AVG, MIN, MAX, STDDEV and others"
+            remedy = CALLS.get(name, listed)
             raise self._error(f"there is no aggregate '{name}'", node, remedy)
         if name in ("date_part", "datepart"):
             return self._date_part(node)

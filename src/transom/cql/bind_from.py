@@ -110,7 +110,7 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
         binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
         conditions = conjuncts(binder.condition(on))
     if (time := join.this.args.get("as_of")) is not None:
-        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context)
+        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context, right.relation)
         pairs = pairs_as_of(stream, spec, right.relation, kind, conjunction(conditions), join, context)
         return Joined((pairs,), (), inputs)
     if kind in ("inner", "cross"):

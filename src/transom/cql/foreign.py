@@ -14,6 +14,7 @@ _LISTS: Final = "write FROM s [..], UNNEST(s.a) AS u(x) for the elements of an a
 _CHANGES: Final = "leave it out: an answer is kept up to date anyway; WITH (emit = ..) of a sink says how it is written"
 _BOTH: Final = "join the inputs, and write the condition in WHERE"
 _PIECES: Final = "write SUM(CASE WHEN k = 'a' THEN value END) for each column"
+_NULLS: Final = "aggregates leave NULL out by themselves; elsewhere select the rows below: WHERE a IS NOT NULL"
 _NO_OVER: Final = "write a window behind the stream, such as [PARTITION BY k ROWS 10], and GROUP BY k"
 
 CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
@@ -52,6 +53,12 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("NOT", "ENFORCED"): ("NOT ENFORCED", "leave it out"),
     ("GENERATED",): ("GENERATED", "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"),
     ("KEY",): ("KEY behind a column", "write PRIMARY KEY, for a TABLE; a stream has none"),
+    ("IGNORE", "NULLS"): ("IGNORE NULLS", _NULLS),
+    ("RESPECT", "NULLS"): ("RESPECT NULLS", _NULLS),
+    ("SESSION", "WITH"): ("SESSION WITH GAP", "write FROM SESSION(s PARTITION BY k, ts, INTERVAL '10' MINUTE)"),
+    ("PLACING",): ("PLACING", "write concat(left(text, 2), 'new', substring(text, 4))"),
+    ("#",): ("#", "write json -> '$.a.b', or json ->> '$.a.b' for a text"),
+    (":",): (":", "write CAST(a AS type) for a cast, and the name of a function alone"),
     ("~",): ("~", "write regexp_matches(text, 'pattern')"),
     ("^",): ("^", "write power(a, b)"),
     ("&",): ("&", "there are no operators on bits: write a // 4 % 2 for a bit"),
@@ -100,6 +107,7 @@ _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is 
 _CLOCK: Final = "use the time column of a stream: its rows carry their time"
 _ARRIVAL: Final = "declare the stream WITH (time = 'arrival'), and use arrival_time"
 _JSON: Final = "write CAST(text AS JSON), and json -> '$.a' or json ->> '$.a' for what is in it"
+_ELEMENTS: Final = "declare an array, and write FROM s [..], UNNEST(s.a) AS u(x), with SUM(x), MIN(x) and the like"
 _ONE_EACH: Final = "write ARRAY_AGG(a ORDER BY b), or ARRAY_AGG(DISTINCT a)"
 _ENDS: Final = ("start", "end", "rowtime", "proctime")
 
@@ -116,6 +124,30 @@ CALLS: Final[dict[str, str]] = {
         """explode posexplode unnest flatten generate_series array map struct element_at
         string_split split list_transform transform""",
     ),
+    "mode": "count the values: GROUP BY k, a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY COUNT(*) DESC, a) = 1",
+    **_same("write AVG(a * b) - AVG(a) * AVG(b), which is COVAR_POP, and STDDEV_POP", "corr covar_pop covar_samp"),
+    **_same("write it with AVG(a * b), AVG(a), AVG(b) and VAR_POP(a)", "regr_slope regr_intercept regr_r2"),
+    **_same("there is nothing for bits: SUM(a % 2) is how many have the last one", "bit_and bit_or bit_xor"),
+    **_same(
+        "write ARRAY_AGG(a ORDER BY b), which JSON lines hold as an array",
+        "jsonb_agg json_agg json_group_array json_arrayagg jsonb_object_agg json_object_agg json_objectagg",
+    ),
+    **_same("write json_type(json), which is OBJECT, ARRAY, VARCHAR and so on", "jsonb_typeof json_typeof"),
+    **_same(
+        "write split_part(text, ',', 1) for a part; a column declared VARCHAR[] comes as an array",
+        "string_to_array regexp_split_to_array str_split",
+    ),
+    **_same(
+        "write concat_ws(', ', a[1], a[2]), or UNNEST and STRING_AGG",
+        "array_join array_to_string list_string_agg",
+    ),
+    **_same(_ELEMENTS, "array_sum array_min array_max array_avg list_sum list_min list_max list_aggregate"),
+    **_same(
+        "write ['a', 'b'] with all elements: no array is made longer",
+        "array_append array_cat array_prepend array_concat",
+    ),
+    **_same(_ELEMENTS, "jsonb_array_elements json_array_elements jsonb_each jsonb_object_keys"),
+    **_same("write concat(a, ' is ', b)", "format printf"),
     **_same(_JSON, "json_exists from_json to_json jsonb_extract_path_text json_object parse_json json_each"),
     **_same(
         _CLOCK,

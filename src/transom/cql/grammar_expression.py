@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
-from transom.cql.foreign import TYPES
+from transom.cql.foreign import TYPES, reject_clause
 from transom.cql.grammar_order import read_over
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
@@ -236,6 +236,7 @@ def read_call(reader: Reader) -> exp.Expr | None:
         return None
     reader.skip(2)
     call = _read_arguments(reader, start)
+    reject_clause(reader)
     reader.need(")")
     call = _read_filter(reader, _read_within(reader, reader.spanned(call, start), start), start)
     after = reader.word()

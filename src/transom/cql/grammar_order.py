@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.cql import syntax
+from transom.cql.foreign import reject_clause
 from transom.cql.reader import Reader, Word
 
 RANKS: Final = ("ROW_NUMBER", "RANK", "DENSE_RANK")
@@ -106,6 +107,7 @@ def _read_seen(reader: Reader) -> Seen:
         reader.need("BY")
         partition = reader.listed(reader.value)
     keys = read_sort_keys(reader)
+    reject_clause(reader)
     return partition, keys, _read_frame(reader) if reader.word().capitals in _FRAMES else None
 
 
@@ -174,7 +176,7 @@ def _read_bound(reader: Reader, peers: bool, open_to: str) -> exp.Literal | None
         remedy = (
             "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or a window of a time behind the stream: [RANGE 1 HOUR]"
         )
-        reader.reject("a frame of RANGE or GROUPS has no numbers here", remedy, start)
+        reader.reject("RANGE or GROUPS BETWEEN so much PRECEDING or FOLLOWING is not supported", remedy, start)
     count = reader.literal("number", "a number of rows", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
     if not count.name.isdigit() or len(count.name) > 9:
         reader.reject(f"'{count.name}' is no number of rows", "write a whole number", start)

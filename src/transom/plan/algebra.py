@@ -376,12 +376,16 @@ class Join(OfSeveral, Relation):
 
 @dataclass(frozen=True)
 class OuterJoin(OfTwo, Relation):
-    """The pairs of an inner join; and of the named side, or of both, each row with NULLs while it has no partner."""
+    """The pairs of an inner join; and of the named side, or of both, each row with NULLs while it has no partner.
+
+    `stays`: what is so when a row ends stays so (`planner/time_bounds.py`).
+    """
 
     left: Relation
     right: Relation
     side: OneOf["left", "right", "full"]
     predicate: Expression
+    stays: bool = False
 
     @cached_property
     def schema(self) -> Schema:
@@ -419,11 +423,15 @@ class OrderedBy(Structural):
 
 @dataclass(frozen=True)
 class SemiJoin(OfTwo, Relation):
-    """The rows of the left with a partner on the right; EXISTS and IN become one. No predicate: any row will do."""
+    """The rows of the left with a partner on the right; EXISTS and IN become one. No predicate: any row will do.
+
+    `stays`: what is so when a row ends stays so (`planner/time_bounds.py`).
+    """
 
     left: Relation
     right: Relation
     predicate: Expression | None
+    stays: bool = False
 
     def __post_init__(self) -> None:
         assert self.predicate is None or self.predicate.type == BOOLEAN

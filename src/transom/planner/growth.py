@@ -2,7 +2,7 @@
 
 A row of a stream without a window lives forever. Selections and projections keep nothing and pass it on. A join,
 DISTINCT and a set operation keep something for each row alive, so they grow with the stream, unless the condition of an
-inner join bounds the times of its streams to each other (`time_bounds.py`); so does an answer that is written as its
+join bounds the times of its streams to each other (`time_bounds.py`); so does an answer that is written as its
 latest snapshot, and an aggregate with the groups that there are or the distinct values that it counts. A stream of
 changes, or an answer written so, does if there are rows whose ends are not known when they come; otherwise it keeps
 those that will end. A join with an input whose rows end has rows that end, and an aggregate without GROUP BY has one
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from transom.kernels.operator import Alive, Operator
 from transom.kernels.window_table.node import WindowAggregate
-from transom.plan.algebra import Relation, WindowTable
+from transom.plan.algebra import Filter, OuterJoin, Project, Relation, SemiJoin, WindowTable
 from transom.planner.explain import title
 
 
@@ -69,6 +69,11 @@ def _written_from_memory(root: Operator, emit: str) -> bool:
     """Whether an answer in this form is made of the rows alive, those that never end among them.
 
     Of rows that know their end when they come, changes need those that will leave; and of negative tuples net changes
-    need none.
+    need none. Rows that a join will say of that they stay are kept until then.
     """
-    return emit == "latest" or (emit == "changes" and not root.ends_known) or (emit == "net" and root.open_ends)
+    below = root
+    while isinstance(below.node, Filter | Project):
+        (below,) = below.inputs
+    stays = isinstance(below.node, OuterJoin | SemiJoin) and below.node.stays
+    open_ends = root.open_ends and not stays
+    return emit == "latest" or (emit == "changes" and (open_ends or root.negative)) or (emit == "net" and open_ends)

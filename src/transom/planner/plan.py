@@ -23,6 +23,7 @@ from transom.kernels.window_table import tactic as window_tables
 from transom.kernels.window_table.tactic import WindowAggregateTactic
 from transom.plan.algebra import (
     Aggregate,
+    AntiJoin,
     Deduplicate,
     Distinct,
     Filter,
@@ -64,17 +65,21 @@ MAX_OPERATORS: Final = 2_000
 _MEETS_AT_ONCE: Final = "joins of two remember nothing of windows that are over"
 
 
-def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None) -> Operator:
-    """The physical plan of a bound query."""
-    return plan_and_decisions(query, catalogue, statistics)[0]
+def plan(query: Node, catalogue: Catalogue, statistics: Statistics | None = None, is_part: bool = False) -> Operator:
+    """The physical plan of a bound query, or of a part that several queries read."""
+    return plan_and_decisions(query, catalogue, statistics, is_part=is_part)[0]
 
 
 def plan_and_decisions(
-    query: Node, catalogue: Catalogue, statistics: Statistics | None = None, decided: tuple[MultiwayDecision, ...] = ()
+    query: Node,
+    catalogue: Catalogue,
+    statistics: Statistics | None = None,
+    decided: tuple[MultiwayDecision, ...] = (),
+    is_part: bool = False,
 ) -> tuple[Operator, tuple[MultiwayDecision, ...]]:
     """The plan, and what was decided by estimates; what is `decided` already is done so, whatever they are now."""
     planner = Planner(catalogue, statistics, decided)
-    rewritten = planner.rewritten(query)
+    rewritten = planner.rewritten(query, is_part)
     root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
     slide_join.check_memory(root, rewritten, planner.option("memory"))
@@ -106,9 +111,10 @@ class Planner:
     def option(self, name: str) -> Any:
         return self.catalogue.options.get(name, OPTIONS[name].default)
 
-    def rewritten(self, query: Node) -> Node:
+    def rewritten(self, query: Node, is_part: bool = False) -> Node:
         """The query as it is planned, which the planner looks at as a whole first."""
-        found, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"))
+        partners = not self.negative and not is_part
+        found, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"), partners)
         self.in_order = _read_in_order(found)
         return found
 
@@ -243,7 +249,10 @@ class Planner:
         left, right = self.plan(node.left), self.plan(node.right)
         keys = joins.split_keys(conjuncts(node.predicate), len(left.schema))
         chosen = joins.choose(left, right, keys, self.option("join"), type(node))
-        return Operator(node, chosen, (left, right), keys, chosen.needs(keys), open_ends=True)
+        needs = chosen.needs(keys)
+        if node.stays and not isinstance(node, OuterJoin | AntiJoin):
+            return Operator(node, chosen, (left, right), keys, needs, ends_grow=True)
+        return Operator(node, chosen, (left, right), keys, needs, open_ends=True)
 
     def _sealed(self, inputs: tuple[Operator, ...]) -> list[bool]:
         return [bool(sealed_columns(each, self.option("tick"))) for each in inputs]

@@ -76,7 +76,7 @@ def sharable_plans(query: Node, catalogue: Catalogue) -> list[SharablePlan] | st
 
 def shared_plan(request: SharablePlan, catalogue: Catalogue) -> Operator:
     """The part as it is computed for all."""
-    return plan(request.part, catalogue)
+    return plan(request.part, catalogue, is_part=True)
 
 
 def plan_reader(request: SharablePlan, catalogue: Catalogue, subplan: Operator) -> Operator:

@@ -3,20 +3,31 @@
 A pair lives forever once it is made, but a row makes pairs only with rows that come soon enough after it. So the rows
 are kept for as long as the condition allows, and every pair that begins stays. With a.ts <= b.ts <= a.ts + X the rows
 of a are those of [RANGE X and a tick], and those of b of [NOW].
+
+A row with a partner keeps it, and one that had none by the end of that time will never have one. So a semi join gives a
+row once, with its partner; an outer and an anti join show a row without a partner at once, and when its time is over
+say that it stays. Nobody but the answer expects an end that is not past, so these two are bounded where nothing but
+selections and projections is above them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from transom.core.time import format_duration
 from transom.kernels.kept_forever.node import KeptForever
 from transom.plan.algebra import (
+    AntiJoin,
     Deduplicate,
+    Filter,
     Join,
     Node,
+    OuterJoin,
+    Project,
     Relation,
+    SemiJoin,
     StreamFilter,
     StreamProject,
     StreamScan,
@@ -29,10 +40,16 @@ from transom.plan.expression import Call, ColumnRef, Expression, Literal, conjun
 _OPPOSITE: Final = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "=": "="}
 
 
-def bound_joins(query: Node, catalogue: Catalogue, tick: int) -> tuple[Node, dict[Node, str]]:
-    """The query with such joins over windows; and of each window which conditions bound it."""
+def bound_joins(query: Node, catalogue: Catalogue, tick: int, partners: bool = True) -> tuple[Node, dict[Node, str]]:
+    """The query with such joins over windows; and of each window which conditions bound it.
+
+    `partners`: whether it may be done to joins that know which rows have a partner, if the query is an answer.
+    """
     made: dict[Node, Node] = {}
     reasons: dict[Node, str] = {}
+    at_the_top = query
+    while isinstance(at_the_top, Filter | Project):
+        at_the_top = at_the_top.input
 
     def bound(node: Node) -> Node:
         found = made.get(node)
@@ -40,6 +57,8 @@ def bound_joins(query: Node, catalogue: Catalogue, tick: int) -> tuple[Node, dic
             found = node.over(tuple(bound(child) for child in node.inputs))
             if isinstance(found, Join):
                 found = _bound_join(found, catalogue, tick, reasons)
+            elif isinstance(found, OuterJoin | SemiJoin) and partners and _may_stay(found, node == at_the_top):
+                found = _bound_partners(found, catalogue, tick, reasons)
             made[node] = found
         return found
 
@@ -47,18 +66,37 @@ def bound_joins(query: Node, catalogue: Catalogue, tick: int) -> tuple[Node, dic
 
 
 def _bound_join(join: Join, catalogue: Catalogue, tick: int, reasons: dict[Node, str]) -> Node:
+    relations = _bound_relations(join.relations, join.predicate, catalogue, tick, reasons)
+    return join if relations is None else KeptForever(replace(join, relations=relations))
+
+
+def _may_stay(join: OuterJoin | SemiJoin, is_the_answer: bool) -> bool:
+    return is_the_answer or not isinstance(join, OuterJoin | AntiJoin)
+
+
+def _bound_partners(
+    join: OuterJoin | SemiJoin, catalogue: Catalogue, tick: int, reasons: dict[Node, str]
+) -> OuterJoin | SemiJoin:
+    relations = _bound_relations((join.left, join.right), join.predicate, catalogue, tick, reasons)
+    return join if relations is None else replace(join, left=relations[0], right=relations[1], stays=True)
+
+
+def _bound_relations(
+    inputs: Sequence[Relation], predicate: Expression | None, catalogue: Catalogue, tick: int, reasons: dict[Node, str]
+) -> tuple[Relation, ...] | None:
+    """The inputs of a join over windows; None where nothing bounds any of them."""
     times: dict[int, int] = {}  # which input a column is the time of
     width = 0
-    for i, relation in enumerate(join.relations):
+    for i, relation in enumerate(inputs):
         at = _time_column(relation, catalogue)
         if at is None:
-            return join
+            return None
         times |= {width + column: i for column in at}
         width += len(relation.schema)
-    known = {part: found for part in conjuncts(join.predicate) if (found := _bounds(part, times))}
-    latest = _longest(len(join.relations), [bound for found in known.values() for bound in found])
+    known = {part: found for part in conjuncts(predicate) if (found := _bounds(part, times))}
+    latest = _longest(len(inputs), [bound for found in known.values() for bound in found])
     relations: list[Relation] = []
-    for i, relation in enumerate(join.relations):
+    for i, relation in enumerate(inputs):
         waits = [row[i] for j, row in enumerate(latest) if j != i]
         if any(wait is None for wait in waits):
             relations.append(relation)
@@ -70,9 +108,9 @@ def _bound_join(join: Join, catalogue: Catalogue, tick: int, reasons: dict[Node,
         later = f"later than {format_duration(longest)}" if longest else "later"
         reasons[window] = f"what comes {later} matches no row, by {' AND '.join(mine)}"
         relations.append(window)
-    if all(new is old for new, old in zip(relations, join.relations, strict=True)):
-        return join
-    return KeptForever(replace(join, relations=tuple(relations)))
+    if all(new is old for new, old in zip(relations, inputs, strict=True)):
+        return None
+    return tuple(relations)
 
 
 def _time_column(relation: Relation, catalogue: Catalogue) -> tuple[int, ...] | None:

@@ -25,19 +25,19 @@ Costs: as the inner join, a few numbers more a pair, and O(log n) moves of a tim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, forever, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch, validity
 from transom.kernels.join.join import JoinKernel, JoinState, evaluated
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import PAIR_TE
+from transom.kernels.join.side import PAIR_TE, TE
 from transom.kernels.kernel import OPEN_END, Step, open_rows, select_rows
 from transom.kernels.outer_join.kinds import PAIRS, SIDES, padded
 from transom.kernels.outer_join.watch import SHOWN, Watch, advance
@@ -87,12 +87,14 @@ class OuterJoinState(JoinState):
 class OuterJoinKernel(JoinKernel):
     """`schema` is that of a pair, `answer` that of what comes out: rows of both sides, or of the left.
 
-    `over`: what is shown of rows by themselves is wanted once it is over, and is not given before.
+    `over`: what is shown of rows by themselves is wanted once it is over, and is not given before. `stays`: pairs stay,
+    and a row that is alone when it ends has FOREVER as its end; no end is open in the inputs.
     """
 
     kind: str  # left, right, full, semi, anti
     answer: pa.Schema
     over: bool = False
+    stays: bool = False
 
     def start(self) -> OuterJoinState:
         empty = super().start()
@@ -117,6 +119,8 @@ class OuterJoinKernel(JoinKernel):
             watch.fit(state.sides[i], *bounds[i])
         parts = self._pairs(state, *new, step.frontier)
         pairs = np.empty((4, 0), dtype=np.int64) if not parts else np.concatenate(parts, axis=1)
+        if self.stays:
+            pairs[PAIR_TE] = FOREVER
         dead = (state.left.expire(step.frontier), state.right.expire(step.frontier))
         closed, ends = self._ended(state, dead, step)
         out: list[Delta] = []
@@ -162,9 +166,10 @@ class OuterJoinKernel(JoinKernel):
         due = watch.due(step.frontier)
         over = self.over and step.frontier < FOREVER
         others = side.used() if self.over and not over else no_int64s()
+        te = forever(len(dead)) if self.stays else side.entries[dead & watch.mask, TE]
         rows, ends, timers = advance(
-            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], dead, due, others,
-            step.frontier, self.kind == "semi", over,
+            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], np.stack([dead, te]),
+            due, others, step.frontier, self.kind == "semi", over,
         )  # fmt: skip
         watch.add_timers(timers)
         stopped = step.open_ids.close(ends[0], ends[1])
@@ -186,6 +191,8 @@ class OuterJoinKernel(JoinKernel):
         lonely = Delta(delta.values[:0], no_int64s(), no_int64s(), no_int64s(), step.frontier, delta.ends)
         if null.any():
             lonely = select_rows(delta, null)
+            if self.stays:
+                lonely = replace(lonely, te=forever(len(lonely)))
         values = padded(lonely.values.columns, self.answer, i)
         return Delta(values, lonely.ta, lonely.te, lonely.open_id, step.frontier, lonely.ends)
 

@@ -14,7 +14,7 @@ from transom.kernels.negative.join import NegativeJoinKernel
 from transom.kernels.negative.outer_join import NegativeOuterJoinKernel, NegativeOuterJoinState
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
 from transom.kernels.outer_join.outer_join import OuterJoinKernel, OuterJoinState
-from transom.plan.algebra import AntiJoin, Node, OuterJoin, SemiJoin
+from transom.plan.algebra import AntiJoin, Node, OuterJoin, SemiJoin, StreamScan
 from transom.plan.expression import Expression
 from transom.plan.same_key import same_key
 
@@ -36,7 +36,10 @@ class PartnerTactic(JoinTactic):
         predicate = (self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
         if operator.negative:
             return (NegativeOuterJoinKernel(kind, NegativeJoinKernel(*predicate), answer),)
-        return (OuterJoinKernel(*predicate, kind, answer, site.final),)
+        return (OuterJoinKernel(*predicate, kind, answer, site.final, _stays(operator)),)
+
+    def describe(self, operator: Operator) -> str:
+        return super().describe(operator) + (": stays so when a row's time is over" if _stays(operator) else "")
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         inner = super().with_negative_tuples(operator)
@@ -46,7 +49,7 @@ class PartnerTactic(JoinTactic):
 
     def lasts(self, operator: Operator, below: bool) -> bool:
         """A row that has found a partner keeps it, where none ever leaves; one without a partner may find one."""
-        return below and kind_of(operator) == "semi"
+        return kind_of(operator) == "semi" and (below or _stays(operator))
 
 
 class OuterJoinTactic(PartnerTactic):
@@ -83,6 +86,8 @@ class OuterJoinTactic(PartnerTactic):
         return None
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
+        if _stays(operator):
+            return _named(operator)
         sides = {"left": below[:1], "right": below[1:], "full": below}[kind_of(operator)]
         return Alive.united([Alive.joined(below), *sides])
 
@@ -103,7 +108,7 @@ class SemiJoinTactic(PartnerTactic):
         return below[0]
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
-        return Alive.joined(below)
+        return _named(operator.inputs[0]) if _stays(operator) else Alive.joined(below)
 
 
 class AntiJoinTactic(SemiJoinTactic):
@@ -111,7 +116,7 @@ class AntiJoinTactic(SemiJoinTactic):
     title = "anti join "
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
-        return below[0]
+        return _named(operator.inputs[0]) if _stays(operator) else below[0]
 
 
 class OuterRingHashTactic(OuterJoinTactic, RingHashTactic):
@@ -156,3 +161,13 @@ def kind_of(operator: Operator) -> str:
     if isinstance(node, OuterJoin):
         return node.side
     return "anti" if isinstance(node, AntiJoin) else "semi"
+
+
+def _stays(operator: Operator) -> bool:
+    assert isinstance(operator.node, OuterJoin | SemiJoin)
+    return operator.node.stays
+
+
+def _named(operator: Operator) -> Alive:
+    """Rows of these streams that never end, though what is below forgets them."""
+    return Alive(tuple(dict.fromkeys(o.node.name for o in operator.walk() if isinstance(o.node, StreamScan))))

@@ -90,11 +90,11 @@ def advance(  # type: ignore[no-untyped-def]
     """Take what a step brought to one side, all by position.
 
     `new` rows; `pairs`, in the order of time, with their ta and te; partners that were open and have ended
-    (`closed`, with their ends); rows that are `dead`; timers that are `due`; `others` whose standing is wanted.
-    `over`: a row is shown when it is over, and not before. Gives rows (position, ta, te) to be shown, OPEN_END
-    where they go on; ends (open row id, te) of what was shown; and new timers (position, instant).
+    (`closed`, with their ends); rows that are `dead`, with their ends; timers that are `due`; `others` whose standing
+    is wanted. `over`: a row is shown when it is over, and not before. Gives rows (position, ta, te) to be shown,
+    OPEN_END where they go on; ends (open row id, te) of what was shown; and new timers (position, instant).
     """
-    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1] + len(others)
+    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + dead.shape[1] + due.shape[1] + len(others)
     rows = np.empty((3, most), dtype=np.int64)
     ends = np.empty((2, most), dtype=np.int64)
     timers = np.empty((2, most), dtype=np.int64)
@@ -132,9 +132,10 @@ def advance(  # type: ignore[no-untyped-def]
             marks[slot, COVER] = max(cover, ta)
         else:
             marks[slot, COVER] = max(cover, pairs[2, i])
-    for position in dead:
+    for i in range(dead.shape[1]):
+        position = dead[0, i]
         slot = position & mask
-        te = entries[slot, TE]
+        te = dead[1, i]
         cover = marks[slot, COVER] if marks[slot, OPEN_PARTNERS] == 0 else te
         if semi:
             end_covered(marks, slot, position, min(cover, te), rows, ends, counts)

@@ -62,11 +62,21 @@ class AliveRows:
 
     def leave(self, ends: Ends, frontier: int, types: Sequence[pa.DataType]) -> tuple[list[pa.Array], Int64s]:
         """The rows that end before `frontier`, by these ends or by what they said when they came, and when they do."""
-        slots, te = self.lifetimes.leave(ends, frontier)
+        slots, te = self.leaving(ends, frontier)
         values = self.rows.gather(slots, types)
         self.rows.free(slots)
         self.slots.give_back(slots)
         return values, te
+
+    def leaving(self, ends: Ends, frontier: int) -> tuple[Int64s, Int64s]:
+        """The slots of these, and when they end. Of those that turn out to stay nothing is kept."""
+        slots, te = self.lifetimes.leave(ends, frontier)
+        stay = te == FOREVER
+        if stay.any():
+            self.rows.free(slots[stay])
+            self.slots.give_back(slots[stay])
+            slots, te = slots[~stay], te[~stay]
+        return slots, te
 
     def keep(self, rows: Delta, values: pa.RecordBatch, which: Int64s) -> None:
         """Some of the rows, with these values."""
@@ -94,7 +104,7 @@ class DirectStreamKernel:
         values = rows.values
         if self._floating:  # as they are compared
             values = pa.RecordBatch.from_arrays(normalised(values.columns), schema=values.schema)
-        slots, te = state.lifetimes.leave(rows.ends, step.frontier)
+        slots, te = state.leaving(rows.ends, step.frontier)
         short = np.flatnonzero(rows.te < step.frontier)
         gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
         # Of what is not emitted only that is looked at which may cancel with what is.
