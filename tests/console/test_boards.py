@@ -9,7 +9,8 @@ import pytest
 
 from transom import Session
 from transom.console.board import RunBoard, SessionBoard, ShownQuery
-from transom.console.finished import CheckpointBoard
+from transom.console.feed import Feed
+from transom.console.finished import HISTORY, CheckpointBoard, remember
 from transom.core.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def check_run(board: RunBoard) -> None:
     assert [bar.label for bar in found.bars] == ["3"] and (found.form, found.partial) == ("changes", False)
     assert {bar.label for bar in joined.view.look(0).bars} >= {"0, 0", "1, 1"}
     written = out.view.look(0)
-    assert written.bars or (board.about.endswith("on Spark") and written.by_tasks)
+    assert written.bars and written.rows and written.by_tasks == board.about.endswith("on Spark")
     letters = board.dead_letters().newest()
     assert {row["reason"] for batch in letters.rows for row in batch.to_pylist()} == {
         "the time column 't' is NULL",
@@ -106,6 +107,26 @@ def test_a_checkpoint_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     with Session(spark=spark) as session:
         run_board(fill(session), tmp_path, checkpoint=str(tmp_path / "kept"), end=True)
     check_checkpoint(tmp_path / "kept", "spark")
+
+
+def test_what_a_console_knew_of_a_run_is_in_its_checkpoint(tmp_path: Path) -> None:
+    """Its plan with what every operator did, and its series; a damaged file is as none."""
+    with Session() as session:
+        board = run_board(fill(session), tmp_path, checkpoint=str(tmp_path / "kept"), end=True)
+        remember(str(tmp_path / "kept"), Feed(board, clock=lambda: 1000.0))
+        (out, *_) = board.queries()
+        expected = out.status()["operators"]
+    (found, *_) = CheckpointBoard(str(tmp_path / "kept")).queries()
+    explained = found.explained()
+    assert explained is not None and "out" not in explained
+    assert [one["number"] for one in operators(found)] == [one["number"] for one in expected]
+    shown = [{name: one[name] for name in one.keys() & expected[0].keys()} for one in found.status()["operators"]]
+    assert shown == expected
+    series = Feed(CheckpointBoard(str(tmp_path / "kept"))).history("out", 600)
+    assert series["time"] == [1000] and series["rows_rejected"] == [2.0]
+    (tmp_path / "kept" / HISTORY).write_text("[1, {")
+    (found, *_) = CheckpointBoard(str(tmp_path / "kept")).queries()
+    assert found.explained() is None and found.status()["operators"] == []
 
 
 def test_the_latest_of_a_checkpoint_is_shown(tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def the_plan_is_drawn(shown: Page, building: Building) -> None:
     expect(shown.get_by_text("busiest 1")).to_be_visible()
     shown.locator("g.node", has_text="#9").click()
     expect(shown.locator("dl")).to_contain_text("readings.room = smoke.room")
+    expect(shown.locator("pre.written mark")).to_have_text(["r.room", "s.room"])
+    shown.locator("g.node", has_text="#2").click()
+    expect(shown.locator("pre.written mark")).to_have_text(["r.celsius > 24"])
+    shown.locator("g.node", has_text="#3").click()
+    expect(shown.locator("pre.written mark")).to_have_count(0)
 
 
 def a_dead_letter_is_found(shown: Page, console: ConsoleType) -> None:

@@ -21,6 +21,7 @@ from transom.cli.summary import summary
 from transom.cli.watching import Watching
 from transom.connectors.open import is_terminal
 from transom.connectors.terminal_sink import TerminalSink
+from transom.console.finished import remember
 from transom.console.open import require, run_console
 from transom.core.text import visible
 from transom.monitoring.watched import RunWatch
@@ -90,7 +91,8 @@ def main(options: argparse.Namespace) -> int:
 
         display = Display(screen, shown=not options.plain and not watching.logs_here, first=STARTING[options.runtime])
         with compiling_announced(display.announce), watching.over(session, silent=not display.shown) as seen:
-            around = partial(_console, planned=standing, session=session, address=options.console)
+            about = {"address": options.console, "checkpoint": checkpoint}
+            around = partial(_console, planned=standing, session=session, **about)
             _run(assemble, display, seen, options, around)
     return 0
 
@@ -100,14 +102,21 @@ def _analyzed(one: Planned) -> bool:
 
 
 @contextmanager
-def _console(run: Run, planned: Sequence[Planned], session: Session, address: str | None) -> Iterator[None]:
-    """Within it the run can be looked at, if it is to be."""
+def _console(
+    run: Run, planned: Sequence[Planned], session: Session, address: str | None, checkpoint: str | None
+) -> Iterator[None]:
+    """Within it the run can be looked at, if it is to be; and afterwards in its checkpoint."""
     if address is None:
         yield
         return
-    with run_console(run, planned, session, address) as console:
-        notice(f"console at {console.url}")
-        yield
+    console = run_console(run, planned, session, address)
+    try:
+        with console:
+            notice(f"console at {console.url}")
+            yield
+    finally:
+        if checkpoint is not None:
+            remember(checkpoint, console.feed)
 
 
 def _run(

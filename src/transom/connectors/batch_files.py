@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from transom.connectors.connector import Sink
 from transom.connectors.file_target import FileTarget, hidden, sync_folder
+from transom.connectors.read_back import last_rows
 from transom.connectors.sink_folder import SinkFolder, read_mark, reject_lost
 from transom.core.location import Within
 
@@ -123,6 +124,7 @@ class BatchFiles(Sink):
         self._snapshots = snapshots
         self._shown_before = planned > done
         self._written: list[tuple[int, str]] = []
+        self._newest: str | None = None
         self._run = run
         self._marked: SinkFolder | None = None
         file = self._target.file
@@ -169,12 +171,18 @@ class BatchFiles(Sink):
                 if os.path.exists(written_to) or not os.path.exists(seen):  # otherwise it has been shown before
                     os.replace(written_to, seen)
                 shown.add(part)
+                self._newest = seen
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
                 known = self._marked.shown()
                 self._remove(name for name, index in known.items() if index[0] == epoch and name not in shown)
                 self._shown_before = False
             if shown:
                 sync_folder(self._folder)
+
+    def newest(self, most: int) -> list[pa.RecordBatch]:
+        """Of the last part, or of the file that all of them have become."""
+        paths = [path for path in (self._newest, self._target.file) if path is not None and os.path.isfile(path)]
+        return last_rows(paths[0], self._target.properties, self._schema, most) if paths else []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Rows that are here in the driver."""

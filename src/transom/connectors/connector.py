@@ -263,6 +263,11 @@ class Sink(ABC):
         """What tasks have written for the epoch at hand: the number of the task's partition and what `write` gave."""
         raise AssertionError("tasks have written parts that nobody requested")
 
+    def newest(self, most: int) -> list[pa.RecordBatch]:
+        """Of what tasks have written, some of the last rows that were committed, read back for people who look; any
+        thread may ask. Nothing where that is not easily had."""
+        return []
+
     def replace(self, batch: pa.RecordBatch) -> None:
         """A whole snapshot, in place of all that was shown before; seen after the commit at the latest.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ import pyarrow as pa
 from transom.connectors.answer_view import AnswerView
 from transom.connectors.connector import Opening, OpenSink, Sink, TaskWriter
 
+ReadBack = Callable[[int], list[pa.RecordBatch]]
+
 MOST_ROWS: Final = 1_000
 """So many rows of an answer are kept."""
 
@@ -23,7 +25,8 @@ MOST_ROWS: Final = 1_000
 @dataclass(frozen=True)
 class Newest:
     """What a tap has kept. `passed` counts the rows that went by, `missed` says that some of them are not here;
-    `snapshot` is there of an answer that is shown whole. `by_tasks`: rows go to the sink without coming by."""
+    `snapshot` is there of an answer that is shown whole. `by_tasks`: rows go to the sink without coming by, and those
+    that are here were read back."""
 
     opening: Opening
     rows: tuple[pa.RecordBatch, ...]
@@ -57,7 +60,7 @@ class AnswerTap:
         self._passed = 0
         self._missed = False
         self._snapshot: pa.RecordBatch | None = None
-        self._by_tasks = False
+        self._by_tasks: ReadBack | None = None
 
     def watch(self) -> None:
         """Keep the rows from now on."""
@@ -67,7 +70,15 @@ class AnswerTap:
 
     def newest(self) -> Newest:
         with self._lock:
-            return Newest(self._opening, tuple(self._rows), self._passed, self._missed, self._snapshot, self._by_tasks)
+            kept = Newest(self._opening, tuple(self._rows), self._passed, self._missed, self._snapshot, False)
+            read_back = self._by_tasks
+        return (
+            kept if read_back is None else replace(kept, rows=tuple(read_back(self._most)), missed=True, by_tasks=True)
+        )
+
+    @property
+    def by_tasks(self) -> bool:
+        return self._by_tasks is not None
 
     # --- by the run --------------------------------------------------------------------------------------------------
 
@@ -103,12 +114,11 @@ class AnswerTap:
                 self._snapshot = batch
                 self.version += 1
 
-    def passed_by(self) -> None:
-        """Tasks have written rows themselves."""
-        if not self._by_tasks:
-            with self._lock:
-                self._by_tasks = True
-                self.version += 1
+    def passed_by(self, read_back: ReadBack) -> None:
+        """Tasks have written rows themselves; who wants to see some of them has them `read_back`."""
+        with self._lock:
+            self._by_tasks = read_back
+            self.version += 1
 
 
 class TappedSink(Sink):
@@ -117,6 +127,7 @@ class TappedSink(Sink):
     def __init__(self, sink: Sink, tap: AnswerTap) -> None:
         self._sink = sink
         self._tap = tap
+        self._parts = False
         self.snapshots = sink.snapshots  # type: ignore[misc]  # of this one, as the sink behind it says
 
     @property
@@ -133,7 +144,7 @@ class TappedSink(Sink):
 
     def add_parts(self, parts: Iterable[tuple[int, Any]]) -> None:
         self._sink.add_parts(parts)
-        self._tap.passed_by()
+        self._parts = True
 
     def replace(self, batch: pa.RecordBatch) -> None:
         self._sink.replace(batch)
@@ -144,12 +155,20 @@ class TappedSink(Sink):
 
     def commit(self, epoch: int, token: Any) -> None:
         self._sink.commit(epoch, token)
+        if self._parts:
+            self._parts = False
+            self._tap.passed_by(self._sink.newest)
 
     def abort(self, epoch: int) -> None:
         self._sink.abort(epoch)
 
     def close(self) -> None:
         self._sink.close()
+        if self._tap.by_tasks:
+            self._tap.passed_by(self._sink.newest)  # it may be elsewhere now
+
+    def newest(self, most: int) -> list[pa.RecordBatch]:
+        return self._sink.newest(most)
 
     def collected(self) -> pa.Table | None:
         return self._sink.collected()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -36,6 +36,9 @@ class ShownQuery:
     view: LiveView | None = None
     stop: Callable[[], object] | None = None
     over: bool = False
+    past: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """Series of a run that is over, by the seconds that they reach back."""
+
     _plan: list[Any] = field(default_factory=list)
 
     def explained(self) -> Explained | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from transom.console.board import Board, ShownQuery
 from transom.core.text import visible
-from transom.monitoring.history import SeriesHistory
+from transom.monitoring.history import TIERS, SeriesHistory
 from transom.program.live_answer import LiveAnswer, LiveView
 
 TICK: Final = 0.5
@@ -28,6 +28,8 @@ MOST_OF_A_CORE: Final = 0.015
 
 MOST_CLIENTS: Final = 64
 _SECONDS_OF_RATE: Final = 5.0
+
+_REACHES: Final = tuple(seconds * slots for seconds, slots in TIERS)
 
 Json = dict[str, Any]
 
@@ -147,7 +149,27 @@ class Feed:
 
     def history(self, name: str, seconds: float) -> Json:
         """The series of a query, by column."""
+        query = self.query(name)
+        if query is not None and query.past:
+            reaches = sorted(query.past, key=float)
+            return query.past[next((each for each in reaches if float(each) >= seconds), reaches[-1])]
         return self._history.of(name, seconds, self._clock())
+
+    def saved(self) -> bytes:
+        """What is known of every query, for whoever looks at its checkpoint later; to be called when nobody ticks."""
+        self.tick()
+        now = self._clock()
+        found: Json = {}
+        for one in self._followed.values():
+            explained, name = one.query.explained(), one.query.name
+            found[name] = {
+                "explain": None if explained is None else str(explained),
+                "plans": [] if explained is None else list(explained.plans),
+                "operators": one.status.get("operators", []),
+                "partitions": one.status.get("partitions", []),
+                "series": {str(reach): self._history.of(name, reach, now) for reach in _REACHES},
+            }
+        return encoded(found)
 
     def query(self, name: str) -> ShownQuery | None:
         return next((query for query in self.board.queries() if query.name == name), None)

@@ -5,23 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from transom.connectors.connector import Opening
 from transom.connectors.tapped import AnswerTap
 from transom.console.board import ShownQuery
-from transom.core.errors import CheckpointError
+from transom.core.errors import CheckpointError, TransomError
 from transom.monitoring.snapshot import iso
-from transom.program.checkpoint_folder import MANIFEST, STATE, read
+from transom.program.checkpoint_folder import MANIFEST, STATE, put, read
 from transom.program.checkpoint_manifest import Manifest
+from transom.program.explained import Explained
 from transom.program.live_answer import LiveView
 from transom.runtimes.local.intake import InputReading
 from transom.state import codec
 
+if TYPE_CHECKING:
+    from transom.console.feed import Feed
+
 _LEDGER: Final = ("rows_in", "used", "late", "rejected", "waiting")
 _SPARK_STATUS: Final = "status.json"
+
+HISTORY: Final = "history.json"
+"""The file of a checkpoint with what a console knew of the last run when that ended."""
 
 Json = dict[str, Any]
 
@@ -39,6 +47,7 @@ class CheckpointBoard:
             )
         self._folder = folder
         self._manifest = Manifest.read(data.decode(errors="replace"), folder)
+        self._known = _known_of(folder)
         jobs = self._jobs() if self._manifest.runtime == "local" else []
         self._queries = [self._shown(name, about, jobs) for name, about in self._manifest.queries.items()]
 
@@ -58,7 +67,18 @@ class CheckpointBoard:
         job = next((job for job in jobs if name in job["sinks"]), None)
         status = self._status(name, inputs, job)
         latest = None if job is None else job["latest"].get(name)
-        return ShownQuery(name, str(facts["text"]), lambda: dict(status), lambda: None, _kept(latest), over=True)
+        known = self._known.get(name, {})
+        status |= {"operators": known.get("operators", []), "partitions": known.get("partitions", [])}
+        plans = known.get("plans")
+        return ShownQuery(
+            name,
+            str(facts["text"]),
+            lambda: dict(status),
+            lambda: Explained.of(known.get("explain") or "", plans) if plans else None,
+            _kept(latest),
+            over=True,
+            past=known.get("series", {}),
+        )
 
     def _status(self, name: str, inputs: Sequence[str], job: Json | None) -> Json:
         readings: Mapping[str, InputReading] = {} if job is None else job["readings"]
@@ -129,6 +149,21 @@ class CheckpointBoard:
 
     def _reported_in(self, folder: str) -> list[Json]:
         return _reported_by_partitions(os.path.join(self._folder, folder, _SPARK_STATUS))
+
+
+def remember(folder: str, feed: Feed) -> None:
+    """Leave what a console knows of a run that is over in its checkpoint. Nobody needs it to go on."""
+    with suppress(TransomError, OSError):
+        put(os.path.join(folder, HISTORY), feed.saved(), durable=False)
+
+
+def _known_of(folder: str) -> dict[str, Json]:
+    """What `remember` left; of a damaged file nothing."""
+    try:
+        found = json.loads(read(os.path.join(folder, HISTORY)) or b"{}")
+        return {str(name): dict(known) for name, known in found.items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def _reported_by_partitions(path: str) -> list[Json]:

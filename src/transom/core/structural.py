@@ -55,5 +55,6 @@ class Structural:
         return hash(self) == hash(other) and self._values() == other._values()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the hash: those of texts are others in every process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        """Without the hash: those of texts are others in every process; and without the text of the query, which is for
+        people."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_hash", "excerpt")}

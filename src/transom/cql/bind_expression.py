@@ -99,6 +99,8 @@ class ExpressionBinder:
         else:
             what, remedy = _FOREIGN.get(kind, ("this", "write it with the operators and functions"))
             raise self._error(f"{what} is not part of the language", node, remedy)
+        if bound.excerpt is None:
+            bound = replace(bound, excerpt=self.context.source.excerpt(node))
         return check_expression(bound, self.context.measure, node, self.context.source)
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -142,8 +144,9 @@ class ExpressionBinder:
             raise self._error(f"'{name}' is ambiguous", node, remedy)
         if not found:
             raise self._unknown(node, name, qualifier)
-        self.written.append((found[0], node))
-        return found[0]
+        value = replace(found[0], excerpt=self.context.source.excerpt(node))
+        self.written.append((value, node))
+        return value
 
     def _field(self, node: exp.Column, names: list[str]) -> Expression | None:
         """input.column.field.. or column.field..: the names of inputs come first."""
@@ -153,8 +156,8 @@ class ExpressionBinder:
         found, fields = (inputs, names[2:]) if inputs else (columns, names[1:])
         if len(found) != 1 or not fields or not (is_nested(found[0].type) or len(names) > 2):
             return None
-        self.written.append((found[0], node))
-        value = found[0]
+        value = replace(found[0], excerpt=self.context.source.excerpt(node))
+        self.written.append((value, node))
         with self.context.at(node):
             for name in fields:
                 value = functions.field_of(value, name)
@@ -372,7 +375,7 @@ class ExpressionBinder:
             raise self._error(f"{name} has no ORDER BY", node, f"write {name}() OVER (ORDER BY ..)")
         inner = replace(self, clause="OVER", sub_queries=False, ranks=None)
         partition = tuple(functions.settle(inner.bind(value)) for value in node.args["partition"])
-        call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]))
+        call = RankCall(node.this, partition, inner.sort_values(node.args["keys"]), self.context.source.excerpt(node))
         return RankRef(self.ranks.setdefault(call, len(self.ranks)), call)
 
     def _need_window(self, node: syntax.Ranked) -> None:
@@ -403,7 +406,8 @@ class ExpressionBinder:
         def seen(call: AggregateCall, frame: OverFrame | None, end: Any = None, own: bool = False) -> Expression:
             """What a call says of a frame; of its `own` peers, of the rows that the order does not tell apart."""
             parts = (*partition, *(key.value for key in order)) if own else partition
-            over = BoundOver(call, parts, () if own or (frame is None and end is None) else order, frame, end)
+            sorts = () if own or (frame is None and end is None) else order
+            over = BoundOver(call, parts, sorts, frame, end, self.context.source.excerpt(node))
             return RankRef(ranks.setdefault(over, len(ranks)), over)
 
         frame = _frame_of(node.args.get("frame"), bool(order))
@@ -549,6 +553,7 @@ class ExpressionBinder:
         written = inner._written(node, modified)
 
         def refer(call: AggregateCall) -> Expression:
+            call = replace(call, excerpt=self.context.source.excerpt(node))
             return AggregateRef(calls.setdefault(call, len(calls)), call)
 
         with self.context.at(node):

@@ -143,7 +143,8 @@ def _bind_unnest(
             what = f"there are {len(columns)} names for {len(names)} columns"
             raise context.source.error(what, columns[0], "name each column once; WITH ORDINALITY adds one")
         names[: len(columns)] = [column.name for column in columns]
-    relation: Relation = Unnest(left.relation, array, tuple(names), outer=kind == "left")
+    excerpt = context.source.excerpt(node)
+    relation: Relation = Unnest(left.relation, array, tuple(names), outer=kind == "left", excerpt=excerpt)
     added = list(relation.schema)[left.width :]
     values: list[Expression] = [ColumnRef(left.width + i, c.type, c.name) for i, c in enumerate(added)]
     made = Joined((relation,), (), (Input(called, columns_of_row(names, values, frozenset())),))
@@ -240,9 +241,11 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None, joined: 
     own_name: list[str] = []
     if isinstance(this, exp.Identifier):
         bound, hidden = look_up(this, context)
+        bound = _written(bound, this, context)
         own_name = [this.name]
     elif isinstance(this, syntax.FileName):
         bound = _scan(bind_file(this, context.source, context.catalogue, windowed=window is not None), context)
+        bound = _written(bound, this, context)
         own_name = [stem(this.name)]
     elif isinstance(this, _FUNCTIONS):
         bound, hidden, own_name = _bind_function(this, context, outer)
@@ -251,7 +254,8 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None, joined: 
     called = alias.name if alias is not None else own_name[0] if own_name else None
     if isinstance(bound, Stream):
         qualifiers = ([alias.name] if alias is not None else []) + own_name
-        relation: Relation = Window(bound, bind_window(window, bound, qualifiers, context))
+        excerpt = context.source.excerpt(window if window is not None else this)
+        relation: Relation = Window(bound, bind_window(window, bound, qualifiers, context), excerpt=excerpt)
     else:
         assert isinstance(bound, Relation)
         if window is not None:
@@ -264,6 +268,11 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None, joined: 
     return Joined((relation,), (), (_input(node, called, relation, hidden, context),))
 
 
+def _written(bound: Node, name: exp.Expr, context: Context) -> Node:
+    """What is read by its name; views and named queries have texts of their own."""
+    return replace(bound, excerpt=context.source.excerpt(name)) if isinstance(bound, StreamScan | TableScan) else bound
+
+
 def _bind_function(
     node: syntax.WindowFunction | syntax.Deduplication, context: Context, outer: Scope | None
 ) -> tuple[Node, frozenset[str], list[str]]:
@@ -272,14 +281,17 @@ def _bind_function(
     name: list[str] = []
     if isinstance(node.this, exp.Identifier):
         bound, hidden = look_up(node.this, context)
+        bound = _written(bound, node.this, context)
         name = [node.this.name]
     elif isinstance(node.this, _FUNCTIONS):
         bound, hidden, name = _bind_function(node.this, context, outer)
     else:
         bound = context.bind_query(node.this, context, outer)
     if isinstance(node, syntax.Deduplication):
-        return bind_deduplication(node, bound, name, context), hidden, name
-    return bind_window_function(node, bound, name, context), hidden | HIDDEN, name
+        made: Node = bind_deduplication(node, bound, name, context)
+    else:
+        made, hidden = bind_window_function(node, bound, name, context), hidden | HIDDEN
+    return replace(made, excerpt=context.source.excerpt(node)), hidden, name
 
 
 def _bind_bracketed(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:

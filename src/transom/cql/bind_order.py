@@ -15,6 +15,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 from sqlglot import exp
 
+from transom.core.excerpt import Excerpt
 from transom.core.schema import BIGINT
 from transom.cql import syntax
 from transom.cql.context import Context
@@ -46,6 +47,7 @@ class RankCall:
     function: RankFunction
     partition: tuple[Expression, ...]
     order: tuple[SortValue, ...]
+    excerpt: Excerpt | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class BoundOver:
     order: tuple[SortValue, ...]
     frame: OverFrame | None
     end: OneOf["first", "last"] | None = None
+    excerpt: Excerpt | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ class OrderedRows:
 
     def number(self, index: int, call: RankCall) -> None:
         """Give the rows the number that a call asks for; the calls before it have theirs."""
-        self.relation = self._top(call.function, call.partition, call.order, Bounds(1, None), f"{call.function}()")
+        numbered = self._top(call.function, call.partition, call.order, Bounds(1, None), f"{call.function}()")
+        self.relation = replace(numbered, excerpt=call.excerpt)
         self.numbers[index] = len(self.relation.schema) - 1
 
     def over(self, calls: Sequence[tuple[int, BoundOver]]) -> None:
@@ -128,7 +132,7 @@ class OrderedRows:
         width = len(self.relation.schema)
         names = tuple(f"{call.call.function}_{width + i}" for i, (_, call) in enumerate(calls))
         framed = () if first.frame is None else sorts
-        self.relation = Over(self.relation, parts, framed, first.frame, made, names)
+        self.relation = Over(self.relation, parts, framed, first.frame, made, names, excerpt=first.excerpt)
         self.numbers |= {index: width + i for i, (index, _) in enumerate(calls)}
 
     def _ordered(self, over: BoundOver, sorts: tuple[SortKey, ...]) -> AggregateCall:
@@ -287,7 +291,7 @@ def order_whole(node: syntax.Ordered, relation: Relation, context: Context) -> R
         return relation
     rows = OrderedRows(relation)
     rows.limit((), order, bounds)
-    return rows.relation
+    return replace(rows.relation, excerpt=context.source.excerpt(ordering))
 
 
 def order_shown(node: exp.Expr, names: list[str]) -> tuple[SortKey, ...]:

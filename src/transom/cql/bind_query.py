@@ -9,6 +9,7 @@ from typing import Literal as OneOf
 import pyarrow as pa
 from sqlglot import exp
 
+from transom.core.excerpt import Excerpt
 from transom.core.schema import sql_name
 from transom.cql import syntax
 from transom.cql.bind_expression import ExpressionBinder
@@ -94,7 +95,9 @@ def _bind_stream(node: syntax.StreamOf, context: Context, outer: Scope | None) -
     if change == "rstream" and has_window_table(bound):
         remedy = "write ISTREAM: each row comes once, when its window is over"
         raise context.source.error("RSTREAM would repeat all windows that were, ever more of them", node, remedy)
-    return ToStream(bound, Change(change))
+    excerpt = context.source.excerpt(node)
+    word = None if excerpt is None else replace(excerpt, stop=excerpt.start + len(change))
+    return ToStream(bound, Change(change), excerpt=None if node.args.get("word") else word)
 
 
 def renamed(bound: Node, columns: list[exp.Identifier] | None, source: QueryText) -> Node:
@@ -110,7 +113,7 @@ def renamed(bound: Node, columns: list[exp.Identifier] | None, source: QueryText
     refs: tuple[Expression, ...] = tuple(ColumnRef(i, c.type, c.name) for i, c in enumerate(schema))
     names = tuple(column.name for column in columns)
     under_names = project(relation, refs, names)
-    return ToStream(under_names, bound.change) if isinstance(bound, ToStream) else under_names
+    return ToStream(under_names, bound.change, excerpt=bound.excerpt) if isinstance(bound, ToStream) else under_names
 
 
 def _bind_values(node: syntax.Values, context: Context, outer: Scope | None) -> Relation:
@@ -172,7 +175,17 @@ def _bind_set_operation(node: exp.SetOperation, context: Context, outer: Scope |
             raise context.source.error(what, node.args["expression"], "cast one side: CAST(column AS type)")
         types.append(sides[0].schema[position].type if met == functions.NULL else met)
     left, right = (_cast_columns(side, types) for side in sides)
-    return SetOperation(kind, not node.args["distinct"], left, right)
+    return SetOperation(kind, not node.args["distinct"], left, right, excerpt=_between(node, context))
+
+
+def _between(node: exp.SetOperation, context: Context) -> Excerpt | None:
+    """The words between the sides of a set operation."""
+    left, right = (context.source.excerpt(side) for side in (node.this, node.args["expression"]))
+    if left is None or right is None:
+        return None
+    written = context.source.text[left.stop : right.start]
+    start = left.stop + len(written) - len(written.lstrip(" \t\n)"))
+    return Excerpt(context.source.text, start, start + len(written.strip(" \t\n()")))
 
 
 def _corresponding(

@@ -18,7 +18,18 @@ from transom.cql.group_windows import with_windows_in_from
 from transom.cql.limits import MAX_COLUMNS
 from transom.cql.scope import Input, Scope, ScopeColumn
 from transom.plan import functions
-from transom.plan.algebra import Aggregate, AggregateCall, Distinct, Filter, Join, OuterJoin, Project, Relation, Unnest
+from transom.plan.algebra import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    Filter,
+    Join,
+    OuterJoin,
+    Project,
+    Relation,
+    TopN,
+    Unnest,
+)
 from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import outer_columns
@@ -136,20 +147,39 @@ class _QueryBlock:
         """
         names = tuple(output.name for output in outputs)
         if order.simple:
-            return project(relation, tuple(functions.settle(output.value) for output in outputs), names)
+            return self._listed(project(relation, tuple(functions.settle(o.value) for o in outputs), names), relation)
         self._reject_queries(outputs)
         rows, placed = order.rows(relation, columns)
         values = [placed(output.value) for output in outputs]
         if order.bounds is not None:
             keys = [replace(key, value=placed(key.value)) for key in order.order]
             rows.limit((), keys, order.bounds)
-        return project(rows.relation, tuple(map(functions.settle, values)), names)
+        ordered = self._ordered(rows.relation)
+        return self._listed(project(ordered, tuple(map(functions.settle, values)), names), ordered)
+
+    def _listed(self, relation: Relation, below: Relation) -> Relation:
+        """A projection is what the SELECT list says."""
+        if relation is below:
+            return relation
+        items = self.node.expressions
+        return replace(relation, excerpt=self.context.source.excerpt(items[0], items[-1]))
+
+    def _ordered(self, relation: Relation) -> Relation:
+        """The best rows are what ORDER BY and LIMIT say."""
+        ordering = self.node.args.get("ordering")
+        if ordering is None or not isinstance(relation, TopN):
+            return relation
+        return replace(relation, excerpt=self.context.source.excerpt(ordering))
 
     def _distinct_rows(
         self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder, columns: Sequence[int]
     ) -> Relation:
         """SELECT DISTINCT: what is ordered are the rows of the result, by what is selected."""
-        result = Distinct(self._shown(relation, outputs, replace(order, bounds=None), columns))
+        items = self.node.expressions
+        result = Distinct(
+            self._shown(relation, outputs, replace(order, bounds=None), columns),
+            excerpt=self.context.source.excerpt(items[0], items[-1]),
+        )
         if order.bounds is None:
             return result
         known = {functions.settle(output.value): i for i, output in reversed(list(enumerate(outputs)))}
@@ -166,7 +196,7 @@ class _QueryBlock:
         ]
         rows.limit((), keys, order.bounds)
         back = tuple(replace(ref, index=at.index(ref.index)) for ref in refs)
-        return project(rows.relation, back, tuple(ref.name for ref in refs))
+        return project(self._ordered(rows.relation), back, tuple(ref.name for ref in refs))
 
     def _mentioned(self, relation: Relation, outputs: list[OutputColumn], order: BlockOrder) -> list[int]:
         """The columns of FROM that the block mentions, in their order: conditions of WHERE and ON count as well."""

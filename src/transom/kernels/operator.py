@@ -166,7 +166,8 @@ class Operator(Structural):
 
     `needs` says how the rows of each input may be spread; a scan has one, for the rows of its source. `negative`: rows
     come twice, as negative tuples, instead of once with a lifetime. `sealed`: all rows that meet in it enter at one
-    instant and stay, so it remembers nothing from step to step.
+    instant and stay, so it remembers nothing from step to step. `written` are expressions of the query that its node
+    has in another form, for whoever shows what it comes from.
     """
 
     node: Node
@@ -178,6 +179,7 @@ class Operator(Structural):
     open_ends: bool = field(default=False, compare=False)
     negative: bool = field(default=False, compare=False)
     sealed: bool = field(default=False, compare=False)
+    written: tuple[Expression, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def schema(self) -> Schema:

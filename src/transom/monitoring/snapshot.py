@@ -73,6 +73,7 @@ def status_json(
         "batch_seconds": batch_seconds,
         "inputs": [_input(one, now) for one in status.inputs],
         "operators": [_operator(one) for one in status.operators],
+        "partitions": [asdict(one) for one in status.partitions],
         "latency": None if status.latency is None else asdict(status.latency),
         "overload": None if status.overload is None else _overload(status),
         "history": history,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +17,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from transom.core.excerpt import Excerpt
 from transom.core.schema import BIGINT, BOOLEAN, TIMESTAMP, VARCHAR, Column, Schema, is_array
 from transom.core.structural import Structural
 from transom.core.time import format_duration
@@ -25,6 +26,10 @@ from transom.plan.expression import Expression, Literal
 
 @dataclass(frozen=True)
 class Node(Structural, ABC):
+    """`excerpt` is what of a query says so, where it is known; what a rewrite makes has none."""
+
+    excerpt: Excerpt | None = field(default=None, compare=False, repr=False, kw_only=True)
+
     @property
     @abstractmethod
     def schema(self) -> Schema: ...
@@ -443,6 +448,7 @@ class AggregateCall(Structural):
     condition: Expression | None = None
     fraction: Fraction | None = None
     separator: str = ""
+    excerpt: Excerpt | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from transom.core.excerpt import Excerpt
 from transom.core.schema import BOOLEAN, sql_name
 from transom.core.structural import Structural
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Expression(Structural, ABC):
-    """A value computed from one row. Every kind has a `type`."""
+    """A value computed from one row. Every kind has a `type`; `excerpt` is what of a query says so, if known."""
+
+    excerpt: Excerpt | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     @abstractmethod

@@ -13,7 +13,9 @@ from typing import Any, Final
 from transom.core.schema import sql_name
 from transom.kernels.all_tactics import TACTICS
 from transom.kernels.operator import Operator
+from transom.plan.catalogue import Statement
 from transom.plan.python_function import functions_in
+from transom.planner.excerpts import excerpts_json
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
 
@@ -38,9 +40,12 @@ def explain_text(root: Operator, measured: Sequence[Measured] | None = None) -> 
     return _Plan(root, measured).text()
 
 
-def explain_json(root: Operator, measured: Sequence[Measured] | None = None) -> dict[str, Any]:
-    """The plan as JSON can hold it: operators and fragments, by number."""
-    return _Plan(root, measured).json()
+def explain_json(
+    root: Operator, measured: Sequence[Measured] | None = None, statement: Statement | None = None
+) -> dict[str, Any]:
+    """The plan as JSON can hold it: operators and fragments, by number. With the `statement` each operator says what of
+    its text it comes from."""
+    return _Plan(root, measured, statement).json()
 
 
 _TITLES: Final = {node.__name__: tactic.title for tactic in TACTICS for node in tactic.nodes}
@@ -56,9 +61,10 @@ def title(kind: str, tactic: str) -> str:
 
 
 class _Plan:
-    def __init__(self, root: Operator, measured: Sequence[Measured] | None) -> None:
+    def __init__(self, root: Operator, measured: Sequence[Measured] | None, statement: Statement | None = None) -> None:
         self.root = root
         self.measured = measured
+        self.statement = statement
         self.method = method_of("negative" if root.negative else "auto")
         self.operators = list(root.walk())
         self.number = {id(operator): i for i, operator in enumerate(self.operators, 1)}
@@ -140,6 +146,7 @@ class _Plan:
             "number": self.number[id(operator)],
             "operator": operator.kind,
             "tactic": tactic.name,
+            "title": title(operator.kind, tactic.name),
             "description": tactic.describe(operator),
             "keeps": tactic.keeps,
             "costs": tactic.costs,
@@ -149,6 +156,8 @@ class _Plan:
             "fragment": None if part is None else part.number,
             "needs": [str(need) for need in operator.needs],
         }
+        if self.statement is not None:
+            found["written"] = excerpts_json(operator, self.statement)
         if tactic.estimates:
             found["estimates"] = {
                 "microseconds a row": {name: round(price, 3) for name, price in tactic.estimates},

@@ -37,7 +37,7 @@ def _name(operator: Operator, known: dict[int, str]) -> str:
     if found is None:
         node = operator.node
         below = [child.node for child in operator.inputs]
-        own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node)]
+        own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node) if field.compare]
         names = [_name(child, known) for child in operator.inputs]
         facts = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
         facts += "sealed" * operator.sealed

@@ -115,7 +115,7 @@ class Planner:
     def plan_slides(self, query: Node) -> Operator | None:
         """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""
         forced = self.option("slide_join")
-        node = slide_join.choose(query, forced, self.option("memory"))
+        node = slide_join.choose(query, forced, self.option("memory"), self.option("put_off"))
         return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), forced)
 
     def plan(self, node: Node) -> Operator:
@@ -193,7 +193,7 @@ class Planner:
         assert isinstance(node, SetOperation)
         if node.kind == "union":
             both = Operator(
-                SetOperation("union", True, node.left, node.right),
+                SetOperation("union", True, node.left, node.right, excerpt=node.excerpt),
                 ConcatenationTactic("nothing"),
                 inputs,
                 None,
@@ -203,7 +203,7 @@ class Planner:
             if node.all:
                 return both
             both = self._once(both)
-            return _distinct(Distinct(a_relation(both.node)), both)
+            return _distinct(Distinct(a_relation(both.node), excerpt=node.excerpt), both)
         counting = SetOperationTactic(KEEPS, COSTS)
         return Operator(node, counting, inputs, None, tuple(map(all_columns, inputs)), open_ends=True)
 

@@ -84,7 +84,7 @@ def _alone(planned: Planned, measure: Measure | None) -> Explained:
     assert planned.root is not None
     emit = "changes" if planned.sink is None else planned.sink.emit
     measured = None if measure is None else measure(planned, emit)
-    plan = {"statement": planned.statement.text, **explain_json(planned.root, measured)}
+    plan = {"statement": planned.statement.text, **explain_json(planned.root, measured, planned.statement)}
     return _with_key(Explained.of(explain_text(planned.root, measured), [plan]), planned.root, planned)
 
 
@@ -114,7 +114,11 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
     what = "join" if isinstance(request, Sharable) else "plan"
     text = [f"query {i + 1}{_windows(sharing.request[i])}" for i in others[:_MOST_NAMED]]
     text += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
-    plan = {"statement": one.statement.text, **explain_json(root), "shared with": [i + 1 for i in others]}
+    plan = {
+        "statement": one.statement.text,
+        **explain_json(root, None, one.statement),
+        "shared with": [i + 1 for i in others],
+    }
     together = Explained.of(f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}", [plan])
     together = _with_key(together, root, one)
     together = _with_partitions(together, one, where, shared=f"queries that share a {what} run in one place")

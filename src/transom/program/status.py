@@ -49,11 +49,25 @@ class OperatorStatus:
 
 
 @dataclass(frozen=True)
+class PartitionStatus:
+    """What one partition of a stage has done, on Spark; `stage` is the number of the fragment in EXPLAIN. `rows_in` are
+    those of the operator that most came to, so that the partitions of a stage can be compared."""
+
+    stage: int
+    partition: int
+    rows_in: int
+    state_rows: int
+    state_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Status:
     """How a query is doing. Instants below `progress` are final; `held_back_by` is the input that it waits for.
 
     `latency` is measured in this process where streams are stamped on arrival, from the start of the process on.
     `overload` is there of a query whose work is put in order (SET schedule); its progress is its own then.
+    `partitions` are there on Spark.
 
     >>> from transom import Session
     >>> session = Session()
@@ -73,6 +87,7 @@ class Status:
     finished: bool
     latency: Latency | None = None
     overload: OverloadStatus | None = None
+    partitions: tuple[PartitionStatus, ...] = ()
 
     @property
     def slides(self) -> SlideStatus | None:

@@ -8,30 +8,37 @@ const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the 
 export function answerView(context, name) {
   const bars = el("div", { class: "scroll" }, empty("Nothing has come yet. Rows are shown as the query writes them."));
   const note = el("p", { class: "faint" });
+  const missing = el("p", { class: "warn", hidden: true });
   const now = el("div", { class: "scroll tall" });
   const nowTitle = el("h2", {}, "Latest");
   const changes = el("div", { class: "scroll tall" });
   const nowCard = el("div", { class: "card" }, nowTitle, now);
   const changesCard = el("div", { class: "card" }, el("h2", {}, "Newest first"), changes);
   const node = el("div", {},
-    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), bars, note),
+    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), missing, bars, note),
     el("div", { class: "halves" }, nowCard, changesCard));
   let tables = null;
 
   function update({ answer, detail }) {
+    const partial = partialOf(detail);
+    missing.hidden = !partial.length;
+    setText(missing, partial.length ? `Partial at ${partial.slice(0, 4).map(said).join(", ")}${partial.length > 4 ? ` and ${partial.length - 4} more` : ""}: rows are still missing there. All else is complete.` : "");
     if (answer === undefined) return;
     if (answer === null) {
-      bars.replaceChildren(empty("The rows of this query do not come by here.", "What its checkpoint or its sink has can be read there."));
+      bars.replaceChildren(empty("The rows of this answer are not kept here.", "Read them where its sink has written them."));
+      nowCard.hidden = changesCard.hidden = true;
       return;
     }
-    if (answer.by_tasks) {
+    if (answer.by_tasks && !answer.rows.length) {
       bars.replaceChildren(empty("The tasks of Spark write this answer themselves, so it does not come by here.", "Read it where the sink writes it."));
+      nowCard.hidden = changesCard.hidden = true;
       return;
     }
-    setText(note, [WHEN[answer.form], `${count(answer.passed)} ${answer.form === "latest" ? "snapshots" : "rows"} went by`,
+    const passed = `${count(answer.passed)} ${answer.form === "latest" ? "snapshots" : "rows"} went by`;
+    setText(note, [WHEN[answer.form], answer.by_tasks ? "the tasks of Spark write this answer themselves: these rows were read back from the newest file" : passed,
       answer.partial ? "the older ones are not kept, so rows may be missing here" : ""].filter(Boolean).join("; "));
     if (answer.form === "net") bars.replaceChildren(empty("Net changes have no instants, and so no lifetimes to draw."));
-    else if (answer.bars.length) bars.replaceChildren(drawn(answer.bars, bars.clientWidth || 900, Date.parse(detail?.progress ?? "") * 1000));
+    else if (answer.bars.length) bars.replaceChildren(drawn(answer.bars, bars.clientWidth || 900, Date.parse(detail?.progress ?? "") * 1000, partial));
     tables ??= { now: table(columns(answer.table_columns), { label: "Latest" }), changes: table(columns(answer.columns), { label: "Changes" }) };
     if (!now.firstChild) now.append(tables.now.node);
     if (!changes.firstChild) changes.append(tables.changes.node);
@@ -39,11 +46,24 @@ export function answerView(context, name) {
     changesCard.hidden = answer.form === "latest";
     nowCard.style.gridColumn = changesCard.hidden ? "1 / -1" : "";
     changesCard.style.gridColumn = nowCard.hidden ? "1 / -1" : "";
-    setText(nowTitle, `Latest: ${count(answer.table_rows)} rows${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
+    setText(nowTitle, `Latest: ${count(answer.table_rows)} ${answer.table_rows === 1 ? "row" : "rows"}${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
     if (answer.table) tables.now.update(answer.table);
     tables.changes.update(answer.rows);
   }
   return { node, update };
+}
+
+// From when to when rows are missing: of slides that are put off, and of joins that had to shed. In microseconds.
+function partialOf(detail) {
+  const at = (iso) => Date.parse(iso) * 1000;
+  const slides = (detail?.operators ?? []).flatMap((one) => one.slides?.waiting ?? []).map((iso) => [at(iso), at(iso)]);
+  const shed = detail?.overload?.partial;
+  return shed?.[0] ? [...slides, [at(shed[0]), shed[1] ? at(shed[1]) : null]] : slides;
+}
+
+function said([from, to]) {
+  const text = (micros) => new Date(micros / 1000).toISOString().slice(11, 19);
+  return to === from ? text(from) : `${text(from)} to ${to === null ? "now" : text(to)}`;
 }
 
 const columns = (names) => names.map((title, at) => ({ title, cls: "mono", cell: (row) => (row[at] === null ? { text: "NULL", cls: "faint" } : row[at]) }));
@@ -53,11 +73,12 @@ function legend() {
   return el("div", { class: "faint" },
     key("alive from … until", svg("line", { class: "bar", x1: 6, x2: 28, y1: 7, y2: 7 }), svg("circle", { class: "begin", cx: 6, cy: 7, r: 4.5 }), svg("circle", { class: "end", cx: 28, cy: 7, r: 4 })),
     key("its end is not known yet", svg("line", { class: "bar open", x1: 6, x2: 28, y1: 7, y2: 7 }), svg("circle", { class: "open-begin", cx: 6, cy: 7, r: 4.5 }), svg("path", { class: "more", d: "M24 3l5 4l-5 4" })),
+    key("partial: rows are missing", svg("rect", { class: "partial", x: 8, width: 18, y: 1, height: 12 })),
     key("complete up to here", svg("line", { class: "now", x1: 17, x2: 17, y1: 0, y2: 14 })));
 }
 
 // The newest lines: a row that comes again is on the line that it had.
-function drawn(bars, width, frontier) {
+function drawn(bars, width, frontier, partial) {
   const lines = new Map();
   for (const bar of [...bars].reverse()) {
     if (!lines.has(bar[0])) {
@@ -81,8 +102,15 @@ function drawn(bars, width, frontier) {
     picture.append(svg("line", { class: "axis", x1: x(at), x2: x(at), y1: TOP - 6, y2: height }),
       svg("text", { class: "faint", x: x(at), y: 13, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, clock(at, reach)));
   }
+  const date = new Date(first / 1000).toISOString().slice(0, 10);
+  if (reach < 864e8 && date !== new Date().toISOString().slice(0, 10)) picture.append(svg("text", { class: "faint", x: LEFT - 12, y: 13, "text-anchor": "end" }, date));
   if (Number.isFinite(frontier) && frontier >= first && frontier <= last)
     picture.append(svg("line", { class: "now", x1: x(frontier), x2: x(frontier), y1: TOP - 6, y2: height }));
+  for (const [from, to] of partial) {
+    if (from > last || (to ?? last) < first) continue;
+    const left = x(Math.max(from, first));
+    picture.append(svg("rect", { class: "partial", x: left, width: Math.max(x(Math.min(to ?? last, last)) - left, 4), y: TOP - 6, height: height - TOP + 6 }));
+  }
   let y = TOP + ROW / 2;
   for (const [label, line] of lines) {
     picture.append(svg("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, svg("title", {}, label), label.length > 26 ? `${label.slice(0, 25)}…` : label));

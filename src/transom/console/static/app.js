@@ -1,6 +1,6 @@
 // Where one is, what is asked for it, and who shows what comes.
 
-import { el, instant, setText, state } from "/dom.js";
+import { el, held as heldBack, instant, setText, state } from "/dom.js";
 import { queriesView } from "/queries.js";
 import { planView } from "/plan.js";
 import { answerView } from "/answer.js";
@@ -92,7 +92,7 @@ function describe(one) {
   const held = one.held_back_by;
   const parts = [one.runtime === "spark" ? "on Spark" : "in one process"];
   if (one.progress) parts.push(`up to ${instant(one.progress)}`);
-  if (held && held.seconds && one.state === "running") parts.push(`held back by ${held.input}`);
+  if (held && held.seconds >= 1 && one.state === "running") parts.push(`held back by ${heldBack(held)}`);
   return parts.join(" · ");
 }
 
@@ -109,7 +109,7 @@ function listen(where) {
     context.message = JSON.parse(event.data);
     const over = context.message.overview.over;
     setText(link, over ? "■ over" : "● live");
-    setText(document.getElementById("about"), context.message.overview.about);
+    setText(document.getElementById("about"), `${context.message.overview.about} · times are UTC`);
     shown.update(context.message);
   };
 }

@@ -82,6 +82,7 @@ export function span(seconds) {
   if (seconds == null) return "";
   const s = Math.abs(seconds);
   const sign = seconds < 0 ? "-" : "";
+  if (s === 0) return "0 s";
   if (s < 1) return `${sign}${s.toFixed(1)} s`;
   if (s < 120) return `${sign}${Math.round(s)} s`;
   if (s < 7200) return `${sign}${Math.round(s / 60)} min`;

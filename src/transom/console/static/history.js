@@ -3,9 +3,10 @@
 import UPlot from "/vendor/uplot.js";
 import { bytes, el, empty, rate, span } from "/dom.js";
 
+const TIMES = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 18000, 43200, 86400, 604800, 2592000, 31536000, 315360000];
 const CHARTS = [
   { title: "Rows a second", series: [["in", "rows_per_second", "--accent", []], ["out", "rows_out_per_second", "--warn", [6, 4]]], text: rate },
-  { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []]], text: span },
+  { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []]], text: span, steps: TIMES },
   { title: "Bytes kept", series: [["state", "state_bytes", "--accent", []]], text: bytes },
   { title: "Rows not used", series: [["late", "rows_late", "--warn", [6, 4]], ["rejected", "rows_rejected", "--bad", []]], text: rate },
 ];
@@ -21,7 +22,7 @@ export function historyView(context, name) {
     const found = await context.ask(`/api/history?${new URLSearchParams({ query: name, seconds: reach.value })}`);
     if (closed) return;
     if (!found.time?.length) {
-      charted.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back a day.")));
+      charted.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back a day; a run that began with --console leaves them in its checkpoint.")));
       return;
     }
     if (!charts.length) {
@@ -57,7 +58,7 @@ function chart(one, parent) {
   const plot = new UPlot({
     width: holder.clientWidth || 500, height: 200, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 1, 1e-3) * 1.05] } },
-    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => one.text(tick)) }],
+    axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 76, ...(one.steps ? { incrs: one.steps } : {}), values: (_, ticks) => ticks.map((tick) => one.text(tick)) }],
     series: [{ value: (_, at) => (at == null ? "–" : clock(at)) },
       ...one.series.map(([label, , variable, dash]) => ({ label, stroke: colour(variable), dash, width: 2, points: { show: false }, value: (_, value) => (value == null ? "–" : one.text(value)) }))],
   }, [[], ...one.series.map(() => [])], holder);

@@ -9,7 +9,7 @@ const COLUMNS = [
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
   { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
   { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => span(q.lag_seconds) },
-  { title: "Held back by", cls: "plain", cell: (q) => ({ text: q.state === "running" ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
+  { title: "Held back by", cls: "plain", cell: (q) => ({ text: q.state === "running" && q.held_back_by?.seconds >= 1 ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
   { title: "Rejected", cls: "n", cell: (q) => ({ text: count(q.rejected), cls: q.rejected ? "bad" : "faint" }) },
   { title: "Shed", cls: "n", hint: "Rows left out because there was too much to do", cell: (q) => ({ text: count(q.shed), cls: q.shed ? "bad" : "faint" }) },

@@ -55,9 +55,15 @@ def _joined(node: Over) -> Relation:
     rows, calls = node.input, node.calls
     if node.frame is None:
         keys = tuple(columns(rows)[i] for i in node.partition)
-        return _with_groups(node, rows, node.partition, Aggregate(rows, keys, calls, _names(keys, node), bool(keys)))
+        groups = Aggregate(rows, keys, calls, _names(keys, node), bool(keys), excerpt=node.excerpt)
+        return _with_groups(node, rows, node.partition, groups)
     numbered = TopN(
-        rows, node.partition, node.order, "dense_rank" if node.frame.peers else "row_number", number="place"
+        rows,
+        node.partition,
+        node.order,
+        "dense_rank" if node.frame.peers else "row_number",
+        number="place",
+        excerpt=node.excerpt,
     )
     by = (*node.partition, len(rows.schema))
     if node.frame.start == node.frame.end and not node.frame.peers and all(map(_of_one_row, calls)):
@@ -69,9 +75,10 @@ def _joined(node: Over) -> Relation:
     keys = columns(places)
     met = [part for key, i in zip(keys, node.partition, strict=False) for part in _same(numbered, i, key, seen[i])]
     met += _in_frame(node.frame, keys[-1], seen[-1])
-    pairs = Join((places, numbered), conjunction(tuple(met)))
+    pairs = Join((places, numbered), conjunction(tuple(met)), excerpt=node.excerpt)
     made = tuple(_in_place(call.over(lambda each: shifted(each, len(by))), seen[-1]) for call in calls)
-    return _with_groups(node, numbered, by, Aggregate(pairs, keys, made, _names(keys, node), True))
+    groups = Aggregate(pairs, keys, made, _names(keys, node), True, excerpt=node.excerpt)
+    return _with_groups(node, numbered, by, groups)
 
 
 def _same(rows: Relation, i: int, one: Expression, other: Expression) -> tuple[Expression, ...]:
@@ -138,10 +145,10 @@ def _with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relati
     predicate = conjunction(tuple(same))
     joined: Relation
     if sure:
-        joined = Join((rows, groups), predicate)
+        joined = Join((rows, groups), predicate, excerpt=node.excerpt)
     else:
         assert predicate is not None
-        joined = OuterJoin(rows, groups, "left", predicate)
+        joined = OuterJoin(rows, groups, "left", predicate, excerpt=node.excerpt)
     values = [
         Call("coalesce", (value, Literal(0, value.type)), value.type)
         if call.function == "count" and not sure

@@ -71,7 +71,8 @@ class _Pruner:
             child, at = self._child(node.input, expressions)
             moved = tuple(remap(expression, at) for expression in expressions)
             kept = {old: new for new, old in enumerate(wanted)}
-            return Project(a_relation(child), moved, tuple(node.names[i] for i in wanted)), kept
+            names = tuple(node.names[i] for i in wanted)
+            return Project(a_relation(child), moved, names, excerpt=node.excerpt), kept
         if isinstance(node, Filter | StreamFilter):
             if _opaque(node.predicate):
                 return node.with_inputs((self.prune_columns(node.input),)), everything
@@ -93,7 +94,7 @@ class _Pruner:
             spec = node.spec
             if spec.partition is not None:
                 spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
-            return Window(a_stream(child), spec), to
+            return Window(a_stream(child), spec, excerpt=node.excerpt), to
         if isinstance(node, Deduplicate):
             wanted = _at_least_one(needed | frozenset(node.partition))
             child, at = self._prune(node.input, frozenset(wanted))
@@ -135,7 +136,7 @@ class _Pruner:
         to = {old: new for new, old in enumerate(wanted)}
         if spec.partition is not None:
             spec = replace(spec, partition=tuple(to[i] for i in spec.partition))
-        pruned = WindowTable(a_stream(_narrow(child, at, wanted)), spec)
+        pruned = WindowTable(a_stream(_narrow(child, at, wanted)), spec, excerpt=node.excerpt)
         return pruned, to | {i: i - width + len(wanted) for i in range(width, len(node.schema))}
 
     def _prune_join(self, join: Join, needed: frozenset[int]) -> tuple[Node, Positions]:

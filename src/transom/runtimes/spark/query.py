@@ -39,6 +39,7 @@ from transom.program.run import Ending, OnBatch
 from transom.program.status import Status
 from transom.program.unread import reject_grown
 from transom.runtimes.spark.checkpoint import CheckpointProgress, QueryCheckpoint, damage
+from transom.runtimes.spark.counted_rows import count_rows
 from transom.runtimes.spark.dataframe_stages import answer_rows, from_sources, through_stages
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.guard import Guard, free_name
@@ -401,7 +402,8 @@ class SparkQuery:
             if not source.distributed:
                 folder = os.path.join(self._folder(), "rows", name)
                 self._prefetchers[name] = Prefetcher(source, folder, definition, self.ending, used)
-        now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
+        silent = any(definition.idle is not None for definition in self.layout.sources.values())
+        now = self.ending == "now" and (silent or self.layout.puts_off)
         return TaskReading(
             self.layout,
             tuple(own),
@@ -483,7 +485,10 @@ class SparkQuery:
         for sink in sinks.all:
             sink.commit(number, sink.prepare(number))
         with self._lock:  # progress is what is with the sink
+            own = [name for name in self.layout.sources if name not in self._frames]
+            before = sum(map(self._statuses.rows_in, own))
             self._statuses.take(brought[STATUS], time.monotonic() - self._began, number)
+            count_rows(self._started, sum(map(self._statuses.rows_in, own)) - before)
             for folder in {self._near(), self._folder()}:
                 self._statuses.feedback.write(folder)
             if self._checkpoint is not None:

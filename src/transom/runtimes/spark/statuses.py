@@ -18,7 +18,7 @@ from transom.program.alignment import InputPace
 from transom.program.batch_size import BatchSize
 from transom.program.checkpoint_folder import put, read
 from transom.program.slides import slides_in
-from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.program.status import InputStatus, OperatorStatus, PartitionStatus, Status
 from transom.runtimes.spark.feedback import Feedback
 
 MOST_HISTORY: Final = 1000
@@ -145,6 +145,7 @@ class Statuses:
             rows_out=sum(reported["rows_out"] for reported in self._partitions.values()),
             steps=self.batches,
             finished=ended and progress == FOREVER,
+            partitions=tuple(_partition_status(self._partitions[key]) for key in sorted(self._partitions)),
         )
 
     def of_consumer(self, consumer: Consumer) -> tuple[list[OperatorStatus], int]:
@@ -202,6 +203,20 @@ class Statuses:
         if not operator.inputs:  # where a scan belongs to no fragment
             found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
         return replace(found, slides=slides_in([reported.get("slides", {}).get(str(i)) for reported in partitions]))
+
+
+def _partition_status(reported: dict[str, Any]) -> PartitionStatus:
+    """Of all queries that share the partition."""
+    shared = [each["operators"] for each in reported["queries"].values()]
+    done = [counts for operators in (reported["operators"], *shared) for counts in operators.values()]
+    return PartitionStatus(
+        stage=reported["fragment"],
+        partition=reported["partition"],
+        rows_in=max((int(counts[0]) for counts in done), default=0),
+        state_rows=sum(int(counts[5]) for counts in done),
+        state_bytes=sum(int(counts[4]) for counts in done),
+        seconds=sum(counts[3] for counts in done),
+    )
 
 
 def _operator_status(i: int, operator: Operator, reported: Iterable[Sequence[float]]) -> OperatorStatus:
