@@ -12,7 +12,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/numba-cache
 # Every test process would compile all sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help test check format demo bench nightly seeds loops planted docs site lock clean
+.PHONY: help test check format demo bench nightly seeds loops planted docs site package lock clean
 
 help:
 	@echo 'make demo     a first query and its answer'
@@ -26,6 +26,7 @@ help:
 	@echo 'make planted  plant bugs one by one and see whether the tests catch them (half an hour)'
 	@echo 'make docs     draw the figures and plans in docs/ anew'
 	@echo 'make site     build the manual as pages for a browser, in build/site'
+	@echo 'make package  build the package, install it into an empty environment, and run its demo there'
 	@echo 'make lock     resolve the locked versions anew (needs uv)'
 	@echo 'make clean    remove the environment and everything generated'
 
@@ -95,6 +96,16 @@ docs: $(READY)
 site: $(READY)
 	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder html docs build/site
 	@echo 'build/site/index.html'
+
+# What a user gets: the locked versions of what it needs, and the wheel, away from this folder.
+package: $(READY)
+	@rm -rf dist build/package
+	@$(BIN)/python -c 'from flit_core import buildapi as build; build.build_sdist("dist"); build.build_wheel("dist")'
+	@$(BIN)/python -m venv build/package
+	@build/package/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@build/package/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	@cd / && env -u PYTHONPATH -u NUMBA_CACHE_DIR $(CURDIR)/build/package/bin/transom demo
+	@ls dist
 
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (https://docs.astral.sh/uv)' >&2; exit 1; }

@@ -62,6 +62,7 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("CREATE TABLE o (a ROW<x INT>)", None),
     ("CREATE TABLE o (a STRUCT<x INT>)", None),
     ("CREATE TABLE o (a MAP<VARCHAR, INT>)", "there is no type 'MAP'"),
+    ("CREATE TABLE o (a MAP(VARCHAR, INT))", "there is no type 'MAP'"),
     ("CREATE TABLE o (a BYTES)", "there is no type 'BYTES'"),
     ("CREATE TABLE o (a VARBINARY)", "there is no type 'VARBINARY'"),
     ("CREATE TABLE o (a JSON)", None),

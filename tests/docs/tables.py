@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from benchmarks import harness
 from benchmarks.multiway.benchmark import BENCHMARK as MULTIWAY
@@ -250,9 +252,12 @@ def error_table() -> str:
 
 def commands() -> str:
     """All commands with their options, in the words of `--help`; those of `bench` belong to the benchmarks."""
-    (found,) = (one for one in command_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    with patch.dict(os.environ):
+        os.environ.pop("TRANSOM_RUNTIME", None)  # a default depends on it
+        parser = command_parser()
+    (found,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
     helps = {one.dest: one.help for one in found._choices_actions}
-    return "\n\n".join(_command(name, helps[name] or "", parser) for name, parser in found.choices.items())
+    return "\n\n".join(_command(name, helps[name] or "", each) for name, each in found.choices.items())
 
 
 def _command(name: str, purpose: str, parser: argparse.ArgumentParser) -> str:

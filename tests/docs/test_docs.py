@@ -61,6 +61,13 @@ def test_the_drawings(name: str) -> None:
     assert any(f"figures/{name}.svg" in page.text for page in PAGES.values()), "no page shows it"
 
 
+def test_every_figure_is_shown() -> None:
+    shown = {
+        Path(link).name for page in PAGES.values() for link in re.findall(r"\]\(([\w./]*figures/\w+\.\w+)\)", page.text)
+    }
+    assert {path.name for path in drawings.FIGURES.iterdir()} == shown
+
+
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if list(made_parts(page))])
 def test_the_made_tables_of_a_page(name: str) -> None:
     for part, given in made_parts(PAGES[name]):

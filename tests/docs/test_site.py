@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import transom
+import transom.testing
 from tests.docs.pages import DOCS
 
 
@@ -25,8 +26,9 @@ def test_every_page_is_in_the_contents() -> None:
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    text = (DOCS / "site" / "python.rst").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\.\. auto\w+:: (\w+)$", text, flags=re.MULTILINE)) == set(transom.__all__)
+    for page, module in (("python", transom), ("testing", transom.testing)):
+        text = (DOCS / "site" / f"{page}.rst").read_text(encoding="utf-8")
+        assert set(re.findall(r"^\.\. auto\w+:: (\w+)$", text, flags=re.MULTILINE)) == set(module.__all__)
 
 
 @pytest.mark.nightly

@@ -76,6 +76,11 @@ def test_other_joins_are_not_the_same(query: str, settings: str) -> None:
         (BASE, "SET lifetimes = 'negative';", "negative tuples"),
         (BASE, "SET multiway = 'mjoin';", "multiway asks for 'mjoin'"),
         ("SELECT COUNT(*) FROM s, t WHERE s.k = t.k", "SET joinagg = 'factorised';", "joinagg asks for"),
+        (
+            "SELECT s.x FROM s, t WHERE s.k = t.k AND t.ts BETWEEN s.ts AND s.ts + INTERVAL 5 SECONDS",
+            "",
+            "the times of its",
+        ),
     ],
 )
 def test_a_query_without_a_shared_join_says_why(query: str, settings: str, reason: str) -> None:

@@ -64,6 +64,13 @@ SHARING: Final = (
         "a selection on one stream of a shared join is asked of columns of the other",
     ),
     Bug(
+        "joins_that_times_bound_are_shared",
+        "planner/sharing_shape.py",
+        "if bound_joins(join, catalogue, tick)[1]:",
+        "if False:",
+        "queries on a join of unbounded streams keep all rows forever when they run together",
+    ),
+    Bug(
         "windows_stay_when_streams_are_turned",
         "planner/sharing_shape.py",
         "windows = (left.window, right.window)",

@@ -64,7 +64,7 @@ def _read_nested_type(reader: Reader, name: str, start: Word) -> exp.Expr:
 
 
 def _read_plain_type(reader: Reader, name: str, start: Word) -> exp.Expr:
-    if reader.at("<"):
+    if reader.at("<") or (name == "MAP" and reader.at("(")):
         reader.reject(f"there is no type '{name}'", TYPES.get(name), start)
     numbers: list[exp.Literal] = []
     if reader.at("("):

@@ -33,6 +33,7 @@ from transom.plan.expression import Expression, columns_of, conjunction, conjunc
 from transom.plan.options import OPTIONS
 from transom.plan.rewrites import rewrite
 from transom.planner.join import reordered, split_keys
+from transom.planner.time_bounds import bound_joins
 
 _SCHEDULING: tuple[str, ...] = ("schedule", "overload", "buffer", "step_budget")
 
@@ -80,6 +81,9 @@ def sharable(query: Node, catalogue: Catalogue) -> Sharable | str:
 def _sharable(query: Node, catalogue: Catalogue) -> Sharable:
     join = _the_join(query)
     _check_options(query, catalogue)
+    tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
+    if bound_joins(join, catalogue, tick)[1]:
+        raise _NotShared("the times of its streams say what it keeps, and a shared join keeps what its windows say")
     # The streams in the order of their names; of one with itself, so that the keys are the same in all queries.
     option = [_in_this_order(query, join, order, catalogue) for order in ([0, 1], [1, 0])]
     return min(option, key=lambda one: ([scan.name.lower() for scan in one.scans], repr(one.keys)))
