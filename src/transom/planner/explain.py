@@ -15,9 +15,9 @@ from transom.kernels.all_tactics import TACTICS
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Statement
 from transom.plan.python_function import functions_in
-from transom.planner.excerpts import excerpts_json
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
+from transom.planner.written import excerpts_json
 
 
 @dataclass(frozen=True)
