@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -70,6 +71,9 @@ class PostgresServer:
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait()
+
+    def kill(self) -> None:
+        self.stop(random.choice([signal.SIGINT, signal.SIGQUIT]))
 
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)

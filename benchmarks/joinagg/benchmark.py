@@ -90,7 +90,7 @@ TITLES: Final = {
 }
 _AXES: Final = {
     "window": "rows in a window",
-    "rate": "second, falling rate",
+    "rate": "seconds, while the rate falls",
     "grouped": "rows in a window, grouped",
     "inputs": "streams",
     "matches": "matches of a row",
@@ -169,10 +169,10 @@ def panels(outcomes: Outcomes) -> list[Panel]:
     for experiment, axis in _AXES.items():
         here = of(outcomes, experiment)
         times = lines_of(here, lambda figures: figures["us_per_row"])
-        found.append(Panel("", axis, "µs a row", times, log_x=True, log_y=True))
+        found.append(Panel("time", axis, "µs a row", times, log_x=True, log_y=True))
         if experiment not in ("grouped", "inputs"):
             state = lines_of(here, lambda figures: figures["state_bytes"] / 1e6)
-            found.append(Panel("", axis, "MB of state", state, log_x=True, log_y=True))
+            found.append(Panel("state", axis, "MB", state, log_x=True, log_y=True))
     return found
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from benchmarks.chart import Panel
+from benchmarks.chart import Bars, Panel
 from benchmarks.harness import (
     Benchmark,
     Experiment,
@@ -326,22 +326,43 @@ def _chosen(outcomes: Outcomes) -> Table:
     return Table("What auto chose:", ["cell", "auto chose", "best", "auto / best", "spread of runs"], body)
 
 
-def panels(outcomes: Outcomes) -> list[Panel]:
+def panels(outcomes: Outcomes) -> list[Panel | Bars]:
     """Latency of rows with a result and state, by what each experiment changes."""
-    wanted: list[tuple[str, str, str, Callable[[Figures], float]]] = [
-        ("streams", "streams", "mean µs to a result", lambda one: one["with_result"]["mean_us"]),
-        ("streams", "streams", "p99 µs to a result", lambda one: one["with_result"]["p99_us"]),
-        ("streams", "streams", "rows of state", lambda one: one["state_rows"]),
-        ("window", "seconds", "mean µs to a result", lambda one: one["with_result"]["mean_us"]),
-        ("probes", "streams", "p50 µs, costly probes", lambda one: one["with_result"]["p50_us"]),
-        ("probes", "streams", "p99 µs, costly probes", lambda one: one["with_result"]["p99_us"]),
-        ("rate", "matches", "rows/s in batches", lambda one: one["rows_per_s"]),
-        ("rate", "matches", "rows of state", lambda one: one["state_rows"]),
+    wanted: list[tuple[str, str, str, str, Callable[[Figures], float]]] = [
+        ("streams", "mean latency", "streams", "µs to a result", lambda one: one["with_result"]["mean_us"]),
+        ("streams", "99th percentile", "streams", "µs to a result", lambda one: one["with_result"]["p99_us"]),
+        ("streams", "state", "streams", "rows kept", lambda one: one["state_rows"]),
+        ("window", "mean latency", "seconds in a window", "µs to a result", lambda one: one["with_result"]["mean_us"]),
+        ("probes", "costly probes, median", "streams", "µs to a result", lambda one: one["with_result"]["p50_us"]),
+        (
+            "probes",
+            "costly probes, 99th percentile",
+            "streams",
+            "µs to a result",
+            lambda one: one["with_result"]["p99_us"],
+        ),
     ]
-    return [
-        Panel("", axis, head, lines_of(here, figure), log_x=True, log_y=True)
-        for experiment, axis, head, figure in wanted
+    lines = [
+        Panel(title, axis, unit, lines_of(here, figure), log_x=True, log_y=True)
+        for experiment, title, axis, unit, figure in wanted
         if (here := _with_one_second(outcomes, experiment))
+    ]
+    return [*lines, *(_rates_as_bars(of(outcomes, "rate")))]
+
+
+def _rates_as_bars(outcomes: Outcomes) -> list[Bars]:
+    """There are two numbers of matches only, so a line would say nothing."""
+    if not outcomes:
+        return []
+    groups = [one.cell["label"].partition(", ")[2] for one in outcomes]
+    wanted: list[tuple[str, str, Callable[[Figures], float]]] = [
+        ("in batches", "million rows a second", lambda one: one["rows_per_s"] / 1e6),
+        ("in batches, state", "thousand rows kept", lambda one: one["state_rows"] / 1e3),
+    ]
+    names = list(outcomes[0].contestants)
+    return [
+        Bars(title, unit, groups, {name: [figure(one.contestants[name]) for one in outcomes] for name in names})
+        for title, unit, figure in wanted
     ]
 
 

@@ -301,11 +301,21 @@ def _shown(figures: Figures) -> str:
     return f"{figures['rows_per_s'] / 1000:,.0f} ({figures['rows_per_cpu_s'] / 1000:,.0f})"
 
 
+_IN_CHARTS: Final = {
+    "transom_local": "Transom, one process",
+    "transom_spark": "Transom on Spark",
+    "spark_own": "Spark's own streaming",
+    "flink": "Flink",
+}
+
+
 def panels(outcomes: Outcomes) -> list[Bars]:
     found = measured(outcomes)
     queries, names = (list(dict.fromkeys(key[at] for key in found)) for at in (0, 1))
     rates = {
-        name: [found[query, name]["rows_per_s"] / 1e6 if (query, name) in found else None for query in queries]
+        _IN_CHARTS.get(name, name): [
+            found[query, name]["rows_per_s"] / 1e6 if (query, name) in found else None for query in queries
+        ]
         for name in names
     }
     return [Bars("", "million rows a second", queries, rates)]

@@ -228,13 +228,13 @@ def panels(outcomes: Outcomes) -> list[Panel]:
     for experiment, what in TIMED.items():
         here = of(outcomes, experiment)
         times = lines_of(here, lambda figures: figures["ms"])
-        drawn.append(Panel(f"a slide, by {what}", what, "ms", times, log_x=True, log_y=True))
+        drawn.append(Panel(f"a slide, by {what}", what, "ms a slide", times, log_x=True, log_y=True))
         costs: dict[str, Points] = {}
         for tactic, cost in ((INCREMENTAL, "reuse_cost_ms"), (FULL, "join_cost_ms")):
             costs[f"{tactic}, measured"] = times[tactic]
             known = [(one.cell["x"], one[HYBRID]["estimates"][cost]) for one in here]
             costs[f"C_{cost.split('_')[0]}, estimated"] = [(x, value) for x, value in known if value is not None]
-        drawn.append(Panel(f"costs, by {what}", what, "ms", costs, log_x=True, log_y=True))
+        drawn.append(Panel(f"costs, by {what}", what, "ms a slide", costs, log_x=True, log_y=True))
     return drawn
 
 
@@ -247,7 +247,9 @@ def _drawn_delays(outcome: Outcome) -> Panel:
     }
     begin = cell["slides_before"] * seconds
     shaded = [(begin, begin + cell["slides_of_burst"] * seconds)]
-    return Panel("delay of every slide; the burst is shaded", "s, when a slide was due", "s", lines, shaded=shaded)
+    return Panel(
+        "delay of every slide; the burst is shaded", "seconds, when a slide was due", "seconds", lines, shaded=shaded
+    )
 
 
 BENCHMARK: Final = Benchmark(

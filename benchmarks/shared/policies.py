@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from benchmarks.chart import Panel
+from benchmarks.chart import Bars, Panel
 from benchmarks.harness import Benchmark, Experiment, Experiments, Figures, Options, Outcome, Outcomes, Table, of
 from benchmarks.shared.assumptions import OLD, RESTORED, as_drawn, drawn, miss, restored
 from benchmarks.shared.cases import CASES, OTHER_PLANS, PLAN, WORLD
@@ -267,12 +267,12 @@ def _shares(shares: Figures) -> str:
     return f"{100 * shares['processed']:.2f} {100 * shares['dropped']:.2f} ({100 * shares['complete']:.1f})"
 
 
-def panels(outcomes: Outcomes) -> list[Panel]:
+def panels(outcomes: Outcomes) -> list[Panel | Bars]:
     """The course of one case over time, then what was not processed and what was dropped, stage by stage."""
     cases = of(outcomes, "case")
     charted = next((one for one in cases if one.cell["case"] == CHARTED), cases[0])
     courses = [panel for name in (OLD, NEW) for panel in _course(charted, name)]
-    return [*courses, *map(_stages, cases)]
+    return [*courses, *map(_stages, cases), _dropped(cases)]
 
 
 def _course(outcome: Outcome, name: str) -> list[Panel]:
@@ -283,11 +283,11 @@ def _course(outcome: Outcome, name: str) -> list[Panel]:
         return list(zip(trace["time"], trace[figure], strict=True))
 
     return [
-        Panel(about + what, "s", "", lines, shaded=_fifo_spans(trace))
-        for what, lines in (
-            ("rows in an interval", {"arrival rate": line("rate")}),
-            ("load", {"load S": line("load"), "threshold": line("alpha")}),
-            ("beta (shaded: FIFO in use)", {"beta": line("beta")}),
+        Panel(about + what, "seconds", unit, lines, shaded=_fifo_spans(trace))
+        for what, unit, lines in (
+            ("arrivals", "rows in an interval", {"arrival rate": line("rate")}),
+            ("load", "S and its threshold", {"load S": line("load"), "threshold": line("alpha")}),
+            ("weight (shaded: FIFO in use)", "beta", {"beta": line("beta")}),
         )
     ]
 
@@ -303,13 +303,18 @@ def _fifo_spans(trace: Figures) -> list[tuple[float, float]]:
 
 
 def _stages(outcome: Outcome) -> Panel:
-    lines = {}
-    for name in POLICIES:
-        shares = [stage["shares"] for stage in outcome[name]["stages"]]
-        lines[name] = [(at, 100 * (1 - one["processed"])) for at, one in enumerate(shares, 1)]
-        lines[f"{name}, dropped"] = [(at, 100 * one["dropped"]) for at, one in enumerate(shares, 1)]
-    title = f"{outcome.cell['case']}: not processed, and dropped"
-    return Panel(title, "stage", "% of what was due so far", lines)
+    lines = {
+        name: [(at, 100 * (1 - one["shares"]["processed"])) for at, one in enumerate(outcome[name]["stages"], 1)]
+        for name in POLICIES
+    }
+    return Panel(f"{outcome.cell['case']}: not processed", "stage", "% of what was due so far", lines)
+
+
+def _dropped(outcomes: Outcomes) -> Bars:
+    """At the end, of the policies that drop anything at all."""
+    shares = {name: [100 * one[name]["stages"][-1]["shares"]["dropped"] for one in outcomes] for name in POLICIES}
+    some = {name: heights for name, heights in shares.items() if any(heights)} or shares
+    return Bars("dropped by the end", "% of what was due", [one.cell["case"] for one in outcomes], some)
 
 
 POLICIES_PART: Final = Benchmark(

@@ -379,7 +379,7 @@ def panels(outcomes: Outcomes) -> list[Panel]:
     first = next(iter(groups.values()))
     return [
         *(both(name, "rows a second", some, lambda one: one["rows_per_s"]) for name, some in groups.items()),
-        Panel("rate, shared over separate", "queries", "times", ratios, log_x=True, log_y=True),
+        Panel("rate, shared over separate", "queries", "times as fast", ratios, log_x=True, log_y=True),
         both("state, fewest matches", "MB", first, lambda one: one["state_bytes"] / 1e6),
     ]
 

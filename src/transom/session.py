@@ -58,6 +58,7 @@ from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.declare_function import SqlType, add_function, declared_function
 from transom.program.explained import Explained, explained, explained_all
+from transom.program.first_run import announce_compiling, announce_workers
 from transom.program.inputs import FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
@@ -811,9 +812,13 @@ def _runtime(name: str, inputs: SessionInputs, spark: SparkSession | None, cores
     if name == "local":
         if spark is not None:
             raise OptionError("runtime='local' has no use for spark=..", remedy="leave one of the two out")
+        announce_compiling()
         return LocalRuntime(inputs)
     if name == "spark":
+        from transom.runtimes.spark.cache import anything_compiled
         from transom.runtimes.spark.runtime import SparkRuntime
 
+        if spark is None:
+            announce_workers(compiled=anything_compiled())
         return SparkRuntime(inputs, spark, cores)
     raise OptionError(f"runtime cannot be '{name}'", remedy="write local or spark")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tests.cli.commands import command, environment, transom
-from tests.runtimes.spark.processes import descendants, kill, wait_until
+from tests.cli.commands import transom
+from tests.killing import run_through_kills
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, item INTEGER, v INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
@@ -34,18 +30,9 @@ def seen(folder: Path) -> list[list[tuple[Any, ...]]]:
     return [sorted((tuple(row.values()) for row in table), key=repr) for table in tables]
 
 
-def versions(folder: Path) -> int:
-    paths = [str(folder / name) for name in TABLES]
-    return sum(DeltaTable(path).version() for path in paths if DeltaTable.is_deltatable(path))
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(("runtime", "rows", "batch"), [("local", 4_000, 20), ("spark", 4_000, 40)])
 def test_what_a_client_sees_is_what_an_unbroken_run_shows(tmp_path: Path, runtime: str, rows: int, batch: int) -> None:
-    seed = random.SystemRandom().randrange(10**9)
-    print(f"seed {seed}")  # shown when the test fails
-    chance = random.Random(seed)
-    size = ("--set", f"batch_rows={batch}", "--runtime", runtime)
     programs = []
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
@@ -55,24 +42,6 @@ def test_what_a_client_sees_is_what_an_unbroken_run_shows(tmp_path: Path, runtim
     assert done.returncode == 0, done.stderr
     expected = seen(tmp_path / "whole")
     assert all(expected)
-    arguments = ("run", programs[1], *size, "--checkpoint", tmp_path / "kept", "--every", "1")
-    for number in range(20):
-        before = versions(tmp_path / "broken")
-        running = subprocess.Popen(
-            command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        wait_until(
-            lambda before=before: versions(tmp_path / "broken") > before,  # type: ignore[misc]
-            lambda running=running: running.poll() is None,  # type: ignore[misc]
-        )
-        time.sleep(chance.uniform(0, 0.2))
-        children = descendants(running.pid)
-        if runtime == "spark" and number % 3 == 1 and len(children) > 1:
-            kill(chance.sample(sorted(children - {running.pid}), 1))
-            time.sleep(chance.uniform(0, 1))
-        running.send_signal(signal.SIGKILL)
-        assert running.wait() in (-signal.SIGKILL, 1), "it ended before it was killed"
-        kill(children)
-    done = transom(*arguments)
-    assert done.returncode == 0, done.stderr
+    arguments = (programs[1], "--set", f"batch_rows={batch}")
+    run_through_kills(arguments, tmp_path / "kept", runtime)
     assert seen(tmp_path / "broken") == expected

@@ -22,6 +22,7 @@ from transom.cli.main import main
 from transom.cli.notices import NOTICE, say_where
 from transom.connectors.screen import Screen
 from transom.kernels.jit import when_compiling
+from transom.program import first_run
 from transom.runtimes.spark import launch
 
 
@@ -38,7 +39,7 @@ def test_it_is_spark_unless_somebody_says_otherwise(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def runtime(*options: str) -> str:
-        found: str = command_line._parser().parse_args([*arguments, *options]).runtime
+        found: str = command_line.command_parser().parse_args([*arguments, *options]).runtime
         return found
 
     assert runtime() == "local"  # as the environment of the tests says
@@ -161,3 +162,38 @@ def test_where_there_is_no_display_compiling_is_a_notice(capsys: pytest.CaptureF
     Display(Screen(), shown=False).announce("compiling")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", f"{NOTICE}compiling\n")
+
+
+PROGRAM = """
+import sys
+from transom import Session
+
+sys.ps1 = ">>> "  # as at a prompt
+session = Session()
+session.stream("s", [{"ts": "2024-05-01 10:00:00", "a": 1}], time="ts")
+session.run("SELECT SUM(a) FROM s [ROWS 2]")
+"""
+
+
+@pytest.mark.nightly
+def test_a_program_that_somebody_looks_at_says_once_that_it_compiles(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    announced = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+        announced.append(done.stderr)
+    assert announced == [f"{NOTICE}compiling kernels, once on a machine: some seconds\n", ""]
+
+
+@pytest.mark.parametrize(("looked_at", "command", "said"), [(True, False, 2), (False, False, 0), (True, True, 0)])
+def test_programs_are_told_only_where_somebody_looks(
+    looked_at: bool, command: bool, said: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(first_run, "somebody_looks", lambda: looked_at)
+    monkeypatch.setattr(first_run, "_by_the_command", command)
+    first_run.announce_workers(compiled=True)
+    first_run.announce_workers(compiled=False)
+    first_run._say("compiling")
+    assert len(capsys.readouterr().err.splitlines()) == said

@@ -16,6 +16,9 @@ from transom.connectors.conform import DeclaredRows
 from transom.connectors.message_changes import SOURCE_TIME, DebeziumJson, UpsertJson
 from transom.core.errors import OptionError
 from transom.core.schema import BIGINT, VARCHAR, Schema
+from transom.plan.catalogue import Catalogue
+from transom.program.growth_notes import growth_notes
+from transom.program.planned import read_program
 from transom.session import Session
 from transom.testing.kafka_broker import KafkaBroker
 
@@ -99,6 +102,15 @@ def test_a_topic_of_upserts_is_a_changing_table(kafka: KafkaBroker) -> None:
     ], "what is repeated changes nothing"
     letters = session.run("SELECT reason FROM transom_dead_letters", emit="latest").to_pylist()
     assert letters == [{"reason": "a '-' without its row"}], "and a repeated delete is named"
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY (id) NOT ENFORCED,", ""])
+def test_a_table_whose_changes_may_count_twice_is_named(key: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    said = "connector = 'kafka', topic = 't', 'properties.bootstrap.servers' = '127.0.0.1:1'"
+    text = TABLE.format(said=said, format="debezium-json", time=SOURCE_TIME, key=key)
+    notes = growth_notes(read_program(text, Catalogue()))
+    assert len(notes) == (not key) and all("'users'" in note and "declare its PRIMARY KEY" in note for note in notes)
 
 
 @pytest.mark.nightly

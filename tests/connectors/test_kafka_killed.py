@@ -1,24 +1,20 @@
-"""From topic to topic through twenty kills, of the process and of the broker: what an ordinary client reads in the end
-is what an unbroken run has written. Offsets are read again after each of them."""
+"""From topic to topic through twenty kills, of the run, of workers and of the broker: what an ordinary client reads in
+the end is what an unbroken run has written. Offsets are read again after each of them."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.commands import transom
 from tests.connectors.kafka_topics import TestTopic
+from tests.killing import run_through_kills
 from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker
 
-KILLS = 20
 ROWS = 8_000
 
 PROGRAM = """
@@ -65,25 +61,9 @@ def ordinary(topic: TestTopic, keyed: bool) -> object:
     return sorted(json.dumps(json.loads(message.value()), sort_keys=True) for message in messages)
 
 
-def started(program: Path, checkpoint: Path, runtime: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.connectors.kafka_run", str(program), str(checkpoint), runtime]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-
-
-def begun(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() == "begins"
-
-
-def kill_all(process: subprocess.Popen[str]) -> None:
-    """The process and all that it has started."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("runtime", ["local", "spark"])
-def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtime: str) -> None:
+@pytest.mark.parametrize(("runtime", "batch"), [("local", 50), ("spark", 100)])
+def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtime: str, batch: int) -> None:
     orders, payments = TestTopic(mortal, 3), TestTopic(mortal, 2)
     fill(orders, 1, 3)
     fill(payments, 2, 2)
@@ -94,56 +74,10 @@ def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtim
         topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
         program.write_text(PROGRAM.format(**{name: topic.said for name, topic in topics.items()}))
         if broken:
-            kills = _kill_again_and_again(mortal, program, tmp_path / "kept", runtime)
-            assert kills >= KILLS, "it was done before it was killed so often"
-        process = started(program, tmp_path / ("kept" if broken else "whole"), runtime)
-        process.communicate(timeout=600)
-        assert process.returncode == 0
+            run_through_kills((program, "--set", f"batch_rows={batch}"), tmp_path / "kept", runtime, (mortal,))
+        else:
+            done = transom("run", program, "--end")
+            assert done.returncode == 0, done.stderr
         found.append((ordinary(pairs, False), ordinary(sums, True)))
     assert len(found[0][0]) > ROWS // 2  # type: ignore[arg-type]
     assert found[0] == found[1]
-
-
-def _kill_again_and_again(broker: KafkaBroker, program: Path, checkpoint: Path, runtime: str) -> int:
-    """How often something was killed while the run was at work: the process, and every fifth time the broker."""
-    draw, kills, seed = random.Random(), 0, random.randrange(1 << 30)
-    draw.seed(seed)
-    print(f"seed {seed}")
-    while kills < KILLS:
-        process = started(program, checkpoint, runtime)
-        begun(process)
-        time.sleep(draw.uniform(0, 0.8) * (1 if runtime == "local" else 6))
-        if process.poll() is not None:
-            process.communicate()
-            return kills
-        if kills % 5 == 4:
-            broker.kill()
-            kills += 1
-            time.sleep(draw.uniform(0, 1.0))
-            broker.start()
-            time.sleep(draw.uniform(0, 1.0))
-        kill_all(process)
-        kills += 1
-    return kills
-
-
-@pytest.mark.nightly
-def test_a_broker_that_starts_again_goes_unnoticed(mortal: KafkaBroker, tmp_path: Path) -> None:
-    orders, payments, pairs, sums = (TestTopic(mortal, partitions) for partitions in (3, 2, 2, 1))
-    fill(orders, 1, 3)
-    fill(payments, 2, 2)
-    topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
-    program = tmp_path / "program.cql"
-    program.write_text(PROGRAM.format(**{name: topic.said for name, topic in topics.items()}))
-    process = started(program, tmp_path / "kept", "local")
-    begun(process)
-    for pause in (1.0, 2.0):
-        time.sleep(pause)
-        assert process.poll() is None, "it was done before"
-        mortal.kill()
-        time.sleep(0.5)
-        mortal.start()
-    process.communicate(timeout=600)
-    assert process.returncode == 0
-    found = [json.loads(message.value())["id"] for message in pairs.messages()]
-    assert len(found) == len(set(found)) > ROWS // 2

@@ -11,13 +11,14 @@ import pytest
 
 from tests.connectors.kafka_topics import TestTopic, until
 from transom.connectors.conform import DeclaredRows
-from transom.connectors.connector import Declaration, Limits, Plan, Source
+from transom.connectors.connector import Declaration, Limits, Plan, SinkDeclaration, Source
+from transom.connectors.kafka_sink import check_start
 from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.message_values import JsonValues
-from transom.core.errors import OptionError, SourceError
+from transom.core.errors import OptionError, SinkError, SourceError
 from transom.core.schema import INTEGER, TIMESTAMP, Schema
 from transom.session import Session
-from transom.testing.kafka_broker import KafkaBroker
+from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker
 
 COLUMNS = Schema.of(("ts", TIMESTAMP), ("v", INTEGER))
 
@@ -267,16 +268,71 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
     assert error.value.remedy
 
 
+def test_avro_is_rejected_with_what_to_do() -> None:
+    pytest.importorskip("confluent_kafka")
+    said = {
+        "connector": "kafka",
+        "topic": "t",
+        "properties.bootstrap.servers": "127.0.0.1:1",
+        "format": "avro-confluent",
+    }
+    with pytest.raises(OptionError, match="no message format 'avro-confluent'") as error:
+        KafkaSource(Declaration("s", COLUMNS, said, time_column="ts"))
+    assert error.value.remedy == "have the topic written as json or arrow, or register a connector that decodes Avro"
+
+
 def test_a_topic_or_broker_that_is_not_there_is_an_error(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = TestTopic(kafka)
     topic.name = "nobody-has-made-it"
     with pytest.raises(SourceError, match="there is no topic"):
         source_of(topic).plan({}, Limits())
-    monkeypatch.setattr("transom.connectors.kafka_client.PATIENCE", 0.5)
+    monkeypatch.setattr("transom.connectors.kafka_client.PATIENCE", 60.0)
+    monkeypatch.setattr("transom.connectors.kafka_client._FIRST", 0.5)
     monkeypatch.setattr("transom.connectors.kafka_client._REQUEST", 0.5)
     properties = topic.properties | {"properties.bootstrap.servers": "127.0.0.1:1", "format": "json"}
-    with pytest.raises(SourceError, match="cannot be read"):
+    with pytest.raises(SourceError, match=r"at 127.0.0.1:1 cannot be read: no broker answers: .*Connection refused"):
         KafkaSource(Declaration("s", COLUMNS, properties, time_column="ts")).plan({}, Limits())
+    with pytest.raises(SinkError, match=r"at 127.0.0.1:1 cannot be written to: no broker answers"):
+        check_start(SinkDeclaration("o", properties))
+    check_start(SinkDeclaration("o", topic.properties | {"format": "json"}))  # a topic that the broker makes
+
+
+@pytest.mark.nightly
+def test_a_wrong_password_and_a_topic_that_nobody_makes_are_errors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after the patience that a broker is met with that may be starting again."""
+    monkeypatch.setattr("transom.connectors.kafka_client._FIRST", 3600.0)
+    monkeypatch.setattr("transom.connectors.kafka_client.PATIENCE", 3600.0)
+    settings = {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule"
+        ' required username="broker" password="b" user_broker="b" user_ann="right";',
+        "auto.create.topics.enable": "false",
+    }
+    try:
+        broker = KafkaBroker(settings)
+    except BrokerUnavailable as why:
+        pytest.skip(f"there is no Kafka broker: {why}")
+    with broker:
+        said = {
+            "connector": "kafka",
+            "topic": "nobody",
+            "properties.bootstrap.servers": broker.servers,
+            "format": "json",
+        }
+        said |= {"properties.security.protocol": "SASL_PLAINTEXT", "properties.sasl.mechanism": "PLAIN"}
+        for password, says, remedy in (
+            ("wrong", "Invalid username or password", "check 'properties.sasl.'"),
+            ("right", "there is no topic 'nobody' at 127.0.0.1", "create it"),
+        ):
+            said |= {"properties.sasl.username": "ann", "properties.sasl.password": password}
+            with pytest.raises(SourceError, match=says) as source:
+                KafkaSource(Declaration("s", COLUMNS, said, time_column="ts")).plan({"0": 7}, Limits())
+            with pytest.raises(SinkError, match=says) as sink:
+                check_start(SinkDeclaration("o", said))
+            for error in (source.value, sink.value):
+                assert str(error.remedy).startswith(remedy) and password not in str(error)
 
 
 def test_the_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.connectors import ledger
+from tests.connectors.kafka_topics import TestTopic
+from tests.connectors.memory_storage import memory_storage
+from tests.profile import NIGHTLY
+from transom.connectors.commit_log import read_log
+from transom.connectors.kafka_sink import KafkaSink
 from transom.testing.connector import SinkPlace, SinkTests, SourcePlace, SourceTests
+from transom.testing.kafka_broker import KafkaBroker
 
 
 class TestCsvFile(SourceTests):
@@ -75,3 +84,71 @@ class TestFileSink(SinkTests):
             return [tuple(row.values()) for file in files for row in pq.read_table(file).to_pylist()]
 
         return SinkPlace({"connector": "files", "path": str(path), "format": "parquet"}, rows)
+
+
+class TestStorageSink(SinkTests):
+    """A folder without renaming, read as the log of its commits says."""
+
+    forms = ("stream", "changes", "lifetimes") if NIGHTLY else ("stream",)
+
+    @pytest.fixture
+    def place(self) -> Iterator[SinkPlace]:
+        with memory_storage() as (uri, storage):
+
+            def rows() -> list[tuple[object, ...]]:
+                log = read_log(storage, f"{uri}/answers")
+                names = [] if log is None else [file.name for file in log.files]
+                files = [storage.read(f"{uri}/answers/{name}") or b"" for name in names]
+                return [tuple(row.values()) for file in files for row in pq.read_table(io.BytesIO(file)).to_pylist()]
+
+            yield SinkPlace({"connector": "files", "path": f"{uri}/answers/", "format": "parquet"}, rows)
+
+
+@pytest.mark.nightly
+class TestTopicSource(SourceTests):
+    """Of two partitions."""
+
+    @pytest.fixture
+    def place(self, kafka: KafkaBroker) -> SourcePlace:
+        topic = TestTopic(kafka, 2)
+
+        def append(rows: list[tuple[datetime, int]]) -> None:
+            for partition in (0, 1):
+                mine = [{"ts": str(ts), "v": v} for ts, v in rows if v % 2 == partition]
+                topic.write(*mine, partition=partition)
+
+        return SourcePlace(topic.properties | {"format": "json"}, append)
+
+
+def _forget(sink: KafkaSink) -> None:
+    sink._let_go()
+
+
+@pytest.mark.nightly
+class TestTopicSink(SinkTests):
+    forms = ("stream", "changes", "lifetimes")
+
+    @pytest.fixture
+    def place(self, kafka: KafkaBroker) -> SinkPlace:
+        topic = TestTopic(kafka, 2)
+
+        def rows() -> list[tuple[object, ...]]:
+            tables = [pa.ipc.open_stream(message.value()).read_all() for message in topic.messages()]
+            return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+        return SinkPlace(topic.properties | {"format": "arrow"}, rows, _forget)
+
+
+@pytest.mark.nightly
+class TestTopicOfUpserts(SinkTests):
+    forms = ("net",)
+
+    @pytest.fixture
+    def place(self, kafka: KafkaBroker) -> SinkPlace:
+        topic = TestTopic(kafka, 2)
+
+        def rows() -> list[tuple[object, ...]]:
+            last = {message.key(): message.value() for message in topic.messages()}
+            return [tuple(json.loads(value).values()) for value in last.values() if value is not None]
+
+        return SinkPlace(topic.properties | {"format": "upsert-json"}, rows, _forget)

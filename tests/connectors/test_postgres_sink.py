@@ -17,6 +17,7 @@ from tests.postgres_server import Database, PostgresServer
 from tests.profile import NIGHTLY
 from transom.connectors import Opening, Resume, SinkDeclaration
 from transom.connectors.open import check_sink
+from transom.connectors.postgres import Database as DatabaseOfRuns
 from transom.connectors.postgres_sink import PostgresSink
 from transom.core.errors import OptionError, SinkError, TransomError
 from transom.plan.catalogue import SinkDefinition
@@ -290,6 +291,21 @@ CREATE SINK o WITH (connector = 'postgres', url = '$PGURL', table = 'answers', e
 INSERT INTO o {query}
 """
 HISTORY = TEXT.replace("{emit}", "lifetimes").replace("{query}", "SELECT v FROM s [ROWS 1]")
+
+
+@pytest.mark.nightly
+def test_who_is_not_let_in_is_told_so_at_once(postgres_server: PostgresServer) -> None:
+    for url, says, remedy in (
+        (
+            postgres_server.url().replace("postgres@", "nobody:hush@"),
+            'role "nobody" does not exist',
+            "user and password",
+        ),
+        (postgres_server.url().replace("/postgres?", "/nothere?"), '"nothere" does not exist', "name of the database"),
+    ):
+        with pytest.raises(SinkError, match=says) as error:
+            DatabaseOfRuns(url, SinkError, "it").transaction(lambda cursor: None, patience=3600)
+        assert remedy in str(error.value.remedy) and "hush" not in str(error.value)
 
 
 def rows_in(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.docs import screenshots
+from tests.docs import drawings, screenshots
 from tests.docs.pages import ROOT, Page, PageError, made_parts, pages, with_made
 from tests.docs.tables import PARTS
 from tests.docs.world import run_page
@@ -30,6 +30,7 @@ def main() -> int:
         if text != page.text:
             (ROOT / page.name).write_text(text, encoding="utf-8")
             print(f"{page.name} is new")
+    drawings.write()
     print(screenshots.take())
     return wrong
 

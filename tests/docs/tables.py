@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from benchmarks.nexmark.spark_own import UNSUPPORTED
 from tests.docs.pages import RESULTS
 from tests.docs.timeline import label
 from tests.runtimes_under_test import RUNTIMES
+from transom.cli.main import command_parser
 from transom.core import errors
 from transom.core.time import format_duration
 from transom.cql.statements import bind_query, parse_statements
@@ -179,13 +181,13 @@ def functions() -> str:
     values = _values()
     lines: list[str] = []
     for title, group in _GROUPS:
-        lines += [f"**{title}**", "", "| written | gives | for example | also called |", "| --- | --- | --- | --- |"]
+        lines += [f"## {title}", "", "| written | gives | for example | also called |", "| --- | --- | --- | --- |"]
         for one in group:
             example = f"`{_cell(EXAMPLES[one.name])}` is `{_cell(values[one.name])}`"
             others = ", ".join(f"`{_cell(alias)}`" for alias in one.aliases)
             lines.append(f"| `{_cell(one.usage)}` | {one.gives} | {example} | {others} |")
         lines.append("")
-    lines += ["**Aggregates**", "", "| written | gives | also called |", "| --- | --- | --- |"]
+    lines += ["## Aggregates", "", "| written | gives | also called |", "| --- | --- | --- |"]
     for each in AGGREGATE_FUNCTIONS:
         others = ", ".join(f"`{alias.upper()}`" for alias in each.aliases)
         lines.append(f"| `{each.usage}` | {each.gives} | {others} |")
@@ -246,6 +248,28 @@ def error_table() -> str:
     return "\n".join(lines)
 
 
+def commands() -> str:
+    """All commands with their options, in the words of `--help`; those of `bench` belong to the benchmarks."""
+    (found,) = (one for one in command_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    helps = {one.dest: one.help for one in found._choices_actions}
+    return "\n\n".join(_command(name, helps[name] or "", parser) for name, parser in found.choices.items())
+
+
+def _command(name: str, purpose: str, parser: argparse.ArgumentParser) -> str:
+    said = parser.description or f"{purpose[0].upper()}{purpose[1:]}."
+    lines = [f"## transom {name}", "", _cell(said)]
+    shown = [action for action in parser._actions if action.dest != "help"]
+    if shown:
+        lines += ["", "| written | does |", "| --- | --- |"]
+    for action in shown:
+        value = action.metavar or (", ".join(map(str, action.choices)) if action.choices else action.dest.upper())
+        value = _cell(value)
+        words = [f"`{word}{'' if action.nargs == 0 else f' {value}'}`" for word in action.option_strings]
+        text = (action.help or "") % {**vars(action), "prog": parser.prog}
+        lines.append(f"| {', '.join(words) or f'`{value}`'} | {_cell(text)} |")
+    return "\n".join(lines)
+
+
 def measured_joins() -> str:
     """What `transom bench multiway --json` has written down, of the machine with the fewest cores first."""
     reported = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
@@ -293,6 +317,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "functions": functions,
     "options": options,
     "errors": error_table,
+    "commands": commands,
     "multiway": measured_joins,
     "machines": machines,
     "nexmark": nexmark_queries,

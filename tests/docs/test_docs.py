@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import drawings
 from tests.docs.pages import DOCS, ROOT, Block, Page, PageError, made_parts, pages, read_page
 from tests.docs.programs import run_programs
 from tests.docs.tables import EXAMPLES, PARTS, error_classes
@@ -53,6 +54,13 @@ def test_the_programs_of_the_readme(tmp_path: Path) -> None:
     run_programs(read_page("README.md", "".join(blocks)), tmp_path)
 
 
+@pytest.mark.parametrize("name", drawings.DRAWINGS)
+def test_the_drawings(name: str) -> None:
+    drawn = drawings.DRAWINGS[name]().svg()
+    assert (drawings.FIGURES / f"{name}.svg").read_text(encoding="utf-8") == drawn, "run python -m tests.docs.remake"
+    assert any(f"figures/{name}.svg" in page.text for page in PAGES.values()), "no page shows it"
+
+
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if list(made_parts(page))])
 def test_the_made_tables_of_a_page(name: str) -> None:
     for part, given in made_parts(PAGES[name]):
@@ -63,7 +71,7 @@ def test_the_made_tables_of_a_page(name: str) -> None:
 
 
 def test_every_function_is_listed() -> None:
-    (table,) = (text for name, text in made_parts(PAGES["docs/language.md"]) if name == "functions")
+    (table,) = (text for name, text in made_parts(PAGES["docs/functions.md"]) if name == "functions")
     for function in FUNCTIONS:
         assert function.name in EXAMPLES, f"write an example for {function.name}"
         for written in (function.usage, *function.aliases):
@@ -74,7 +82,7 @@ def test_every_function_is_listed() -> None:
 
 
 def test_every_option_type_unit_and_error_is_listed() -> None:
-    text = text_of("language")
+    text = text_of("language") + text_of("options") + text_of("errors")
     for word in [*OPTIONS, *SQL_NAMES.values(), *(unit.upper() for unit in UNITS)]:
         assert f"`{word}`" in text, word
     for kind in error_classes():

@@ -64,6 +64,13 @@ WINDOWS: Final = (
         "the time of a row that is long gone ends the row that has its place now",
     ),
     Bug(
+        "partition_range_keeps_its_keys",
+        "kernels/window/partition_rows.py",
+        "            state.keys.forget(over)\n",
+        "",
+        "PARTITION BY .. ROWS N RANGE T remembers every key that ever came",
+    ),
+    Bug(
         "slide_rounds_down",
         "kernels/window/slide_range.py",
         "-(-t[i] // slide) * slide",

@@ -117,6 +117,13 @@ class JoinAggregates(Generator):
                 options.append(f"SUM({column.name})")
             if column.type == "float":
                 options.append(f"SUM({column.name} * 3)")
+            if column.type == "int" and self.chance(35):  # made of other calls; an argument that could fail
+                options = [f"VAR_POP({column.name})", f"STDDEV({column.name})", f"SUM({column.name} + 1)"]
+                options += [f"MIN({column.name} * 2)", f"VAR_SAMP({column.name} - 1) FILTER (WHERE {column.name} > 1)"]
+            if family == "predicates" and self.chance(25):  # arguments that are computed for matches
+                whole = [other.name for other in columns if other.type == "int"]
+                options = [f"SUM({whole[0]} * {whole[-1]})", f"AVG({whole[0]} - {whole[-1]})"]
+                options += [f"COUNT({whole[0]} + {whole[-1]})", f"SUM({whole[0]}) FILTER (WHERE {whole[-1]} > 1)"]
             if family == "anything" and self.chance(15):
                 options = [f"COUNT(DISTINCT {column.name})", f"MAX(DISTINCT {column.name})", "SUM(1)"]
                 floats = [other.name for other in columns if other.type == "float"]

@@ -18,6 +18,7 @@ from transom.cli.query_file import UsageError
 from transom.core.emit_modes import EMITS
 from transom.core.errors import TransomError
 from transom.core.text import visible
+from transom.program.first_run import leave_it_to_the_command
 from transom.program.interrupt import Terminated, listen
 
 OK, WRONG, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code."""
     prepare_output()
     listen()
-    parser = _parser()
+    leave_it_to_the_command()
+    parser = command_parser()
     given = list(sys.argv[1:] if arguments is None else arguments)
     options, rest = parser.parse_known_args(given)
     if rest and options.command != "bench":
@@ -76,7 +78,7 @@ class _ArgumentParser(argparse.ArgumentParser):
         super().error(visible(message))
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _ArgumentParser(
         prog="transom",
         description="Standing SQL questions over streams, answered as the data arrives.",

@@ -6,14 +6,9 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from transom.cli.messages import say
-
-NOTICE: Final = "transom: "
-"""Every notice begins with it, so that nobody takes it for an answer, and it can be left out by whoever reads them."""
-
-_COMPILING: Final = "compiling kernels, once on a machine: some seconds"
+from transom.program.first_run import COMPILING, IN_WORKERS, NOTICE
 
 
 def notice(text: str) -> None:
@@ -32,8 +27,8 @@ def say_where(options: argparse.Namespace, *, runs: bool) -> None:
         notice(f"the plan on Spark, {where}; --runtime local shows the one in this process")
         return
     notice(f"starting Spark on this machine, {where}; --runtime local runs in this process")
-    if _nothing_compiled():
-        notice(f"{_COMPILING}, in the workers of Spark")
+    if not _anything_compiled():
+        notice(IN_WORKERS)
 
 
 @contextmanager
@@ -44,11 +39,11 @@ def compiling_announced(announce: Callable[[str], None] = notice) -> Iterator[No
     """
     from transom.kernels.jit import when_compiling  # which takes a while to import
 
-    with when_compiling(lambda: announce(_COMPILING)):
+    with when_compiling(lambda: announce(COMPILING)):
         yield
 
 
-def _nothing_compiled() -> bool:
-    from transom.runtimes.spark.cache import kernels_folder
+def _anything_compiled() -> bool:
+    from transom.runtimes.spark.cache import anything_compiled
 
-    return next(kernels_folder().rglob("*.nbi"), None) is None
+    return anything_compiled()

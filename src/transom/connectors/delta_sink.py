@@ -256,5 +256,5 @@ def _deltalake() -> Any:
         import deltalake
         import deltalake.exceptions
     except ImportError:
-        raise OptionError("connector 'delta' needs delta-rs", remedy="pip install transom[delta]") from None
+        raise OptionError("connector 'delta' needs delta-rs", remedy="pip install 'transom[delta]'") from None
     return deltalake

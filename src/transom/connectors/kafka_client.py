@@ -6,10 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import TimeoutError as NotInTime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from transom.connectors.properties import reject_unknown
-from transom.core.errors import OptionError, SinkError, SourceError
+from transom.core.errors import OptionError, SinkError, SourceError, TransomError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -20,7 +20,12 @@ T = TypeVar("T")
 PATIENCE: Final = 60.0
 """For so many seconds a broker may be away: it may be starting again."""
 
-_REQUEST: Final = 10.0
+_FIRST: Final = 10.0
+"""For so many when a query begins, whose address may be wrong."""
+
+_REQUEST: Final = 2.0
+"""For so many one answer is waited for, before it is asked anew: meanwhile the library may have said what is wrong."""
+
 _CLIENT: Final = "properties."
 _OURS: Final = {
     "transactional.id": "every sink has its own",
@@ -28,6 +33,16 @@ _OURS: Final = {
     "auto.offset.reset": "write 'scan.startup.mode' = 'earliest-offset'",
     "enable.partition.eof": "it is needed to find the end",
 }
+
+
+OF_PRODUCERS: Final = (
+    *("linger.", "batch.", "queue.", "compression", "acks", "request.required", "enable.idempotence", "transaction."),
+    *("partitioner", "message.", "delivery."),
+)
+_NOT_OF_ADMINS: Final = (
+    *("isolation.level", "group.id", "fetch.", "queued.", "max.poll.", "session."),
+    *OF_PRODUCERS,
+)
 
 
 def require_library() -> None:
@@ -102,31 +117,73 @@ def retriable(error: KafkaError) -> bool:
 
 
 class Topic:
-    """What is asked about a topic, for whoever plans how far it is read."""
+    """What is asked about a topic, for whoever plans how far it is read. `wrong` is the error that it is."""
 
-    def __init__(self, name: str, client: Mapping[str, str]) -> None:
+    def __init__(self, name: str, client: Mapping[str, str], wrong: type[TransomError] = SourceError) -> None:
         self.name = name
+        self.begins = False
+        """Whether it is the beginning of a query, which waits less for a broker."""
         self._client = client
+        self._wrong = wrong
         self._admin: AdminClient | None = None
+        self._heard: KafkaError | None = None
+        """Why no broker answers, as far as the library has said so."""
 
     @property
     def _handle(self) -> AdminClient:
         from confluent_kafka.admin import AdminClient
 
         if self._admin is None:
-            consumers = ("isolation.level", "group.id", "fetch.", "queued.", "max.poll.", "session.")
-            client = {name: text for name, text in self._client.items() if not name.startswith(consumers)}
-            self._admin = made(AdminClient, settings_of(client))
+            client = {name: text for name, text in self._client.items() if not name.startswith(_NOT_OF_ADMINS)}
+            self._admin = made(AdminClient, {**settings_of(client), "error_cb": self._hear})
         return self._admin
+
+    def _hear(self, error: KafkaError) -> None:
+        """Of several the one that says most: when all brokers are down it has been said why each is."""
+        from confluent_kafka import KafkaError as Codes
+
+        if self._heard is None or error.code() != Codes._ALL_BROKERS_DOWN:
+            self._heard = error
+
+    def check_writable(self) -> None:
+        """An error where no broker answers, or the topic is not there and no broker would make it."""
+        self.begins = True
+        cluster = self._await(lambda: self._handle.describe_cluster().result(timeout=_REQUEST))
+        if not self._await(self._is_there) and not self._is_made(cluster.nodes[0].id):
+            raise self._missing()
+
+    def _is_there(self) -> bool:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return bool(self._describe())
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise
+
+    def _is_made(self, broker: int) -> bool:
+        """Whether a broker makes topics that are written to; if it does not say so, that will be seen."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource
+
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+        try:
+            settings = self._handle.describe_configs([resource])[resource].result(timeout=_REQUEST)
+        except (KafkaException, NotInTime):
+            return True
+        made_so = settings.get("auto.create.topics.enable")
+        return made_so is None or made_so.value != "false"
+
+    def _describe(self) -> list[int]:
+        from confluent_kafka import TopicCollection
+
+        found = self._handle.describe_topics(TopicCollection([self.name]))[self.name]
+        return sorted(partition.id for partition in found.result(timeout=_REQUEST).partitions)
 
     def partitions(self) -> list[int]:
         """The numbers of its partitions."""
-        from confluent_kafka import TopicCollection
-
-        found = self._await(
-            lambda: self._handle.describe_topics(TopicCollection([self.name]))[self.name].result(timeout=_REQUEST)
-        )
-        return sorted(partition.id for partition in found.partitions)
+        return self._await(self._describe)
 
     def offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
         """An offset of each partition; of the latest it is the last stable one, unless the client reads otherwise."""
@@ -146,24 +203,48 @@ class Topic:
         """The answer, which may have to wait for a broker that is away."""
         from confluent_kafka import KafkaError, KafkaException
 
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + (_FIRST if self.begins else PATIENCE)
         while True:
             try:
-                return request()
+                answer = request()
+                self._heard = None
+                return answer
             except (KafkaException, NotInTime) as error:
                 known = error.args[0] if isinstance(error, KafkaException) else None
                 if known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise SourceError(
-                        f"there is no topic '{self.name}', or not all of the partitions that it had",
-                        remedy="create it before the query starts, or correct its name",
-                    ) from None
-                if (known is not None and not retriable(known)) or time.monotonic() > deadline:
-                    why = "no broker answers" if known is None else message_of(error)
-                    raise SourceError(
-                        f"topic '{self.name}' cannot be read: {why}",
-                        remedy="check 'properties.bootstrap.servers' and that the broker runs",
-                    ) from None
+                    raise self._missing() from None
+                self._handle.poll(0)
+                if (known is not None and not retriable(known)) or self._shut_out or time.monotonic() > deadline:
+                    self._give_up(known)
                 time.sleep(0.2)
+
+    def _missing(self) -> TransomError:
+        return self._wrong(
+            f"there is no topic '{self.name}' at {self._client['bootstrap.servers']},"
+            " or not all of the partitions that it had",
+            remedy="create it before the query starts, or correct its name",
+        )
+
+    @property
+    def _shut_out(self) -> bool:
+        from confluent_kafka import KafkaError
+
+        return self._heard is not None and self._heard.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
+
+    def _give_up(self, known: KafkaError | None) -> NoReturn:
+        if self._shut_out and self._heard is not None:
+            why = self._heard.str()
+        elif known is not None and not retriable(known):
+            why = known.str()
+        else:
+            why = "no broker answers" if self._heard is None else f"no broker answers: {self._heard.str()}"
+        if self._shut_out:
+            remedy = "check 'properties.sasl.' and 'properties.ssl.', user and password among them"
+        else:
+            remedy = "check 'properties.bootstrap.servers', 'properties.security.protocol' and that the broker runs"
+        verb = "written to" if self._wrong is SinkError else "read"
+        where = f"topic '{self.name}' at {self._client['bootstrap.servers']}"
+        raise self._wrong(f"{where} cannot be {verb}: {why}", remedy=remedy) from None
 
 
 def sink_error(topic: str, error: BaseException) -> SinkError:

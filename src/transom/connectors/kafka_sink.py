@@ -23,7 +23,9 @@ import pyarrow as pa
 
 from transom.connectors.connector import Opening, SinkDeclaration
 from transom.connectors.kafka_client import (
+    OF_PRODUCERS,
     PATIENCE,
+    Topic,
     made,
     read_client_properties,
     retriable,
@@ -101,7 +103,7 @@ class KafkaSink(StagedSink):
         producer = made(Producer, {**settings_of({**defaults, **client}), "transactional.id": self._name})
         producer.init_transactions(PATIENCE)
         group = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        security = {name: text for name, text in client.items() if not name.startswith(_OF_PRODUCERS)}
+        security = {name: text for name, text in client.items() if not name.startswith(OF_PRODUCERS)}
         consumer = made(Consumer, {**settings_of(security), **group})
         self._handles = producer, consumer
         (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
@@ -137,12 +139,6 @@ class KafkaSink(StagedSink):
             self._handles = None
 
 
-_OF_PRODUCERS: Final = (
-    *("linger.", "batch.", "queue.", "compression", "acks", "request.required", "enable.idempotence", "transaction."),
-    *("partitioner", "message.", "delivery."),
-)
-
-
 def read_properties(declared: SinkDeclaration) -> tuple[str, dict[str, str]]:
     return read_client_properties(declared.properties, _KNOWN, "a sink of connector 'kafka'")
 
@@ -151,3 +147,8 @@ def check_kafka_sink(declared: SinkDeclaration) -> None:
     """Rejects a wrong declaration, and asks no broker."""
     read_properties(declared)
     read_writer(declared.properties)
+
+
+def check_start(declared: SinkDeclaration) -> None:
+    """Rejects a broker that does not answer, and a topic that is not there and that no broker makes."""
+    Topic(*read_properties(declared), SinkError).check_writable()

@@ -129,6 +129,7 @@ class KafkaSource(Source):
         from confluent_kafka.admin import OffsetSpec
 
         known = {int(partition): int(offset) for partition, offset in position.items()}
+        self._topic.begins = not known
         if not known:
             if self._begun is None:  # once for a run: what comes while nobody reads is not before the latest
                 self._begun = self._start.offsets(self._topic, self._find_partitions())
@@ -212,7 +213,10 @@ class KafkaSource(Source):
         given = properties.get("format", properties.get("value.format"))
         if given is None or given.lower() not in FORMATS:
             what = "the messages of a topic have a format" if given is None else f"there is no message format '{given}'"
-            raise OptionError(what, remedy=f"write format = 'json'; formats are {', '.join(FORMATS)}")
+            remedy = f"write format = 'json'; formats are {', '.join(FORMATS)}"
+            if given is not None and given.lower().startswith("avro"):
+                remedy = "have the topic written as json or arrow, or register a connector that decodes Avro"
+            raise OptionError(what, remedy=remedy)
         elsewhere = {*self._metadata, *(() if self._keys is None else self._keys.columns), self._stamped}
         if given.lower() in CHANGE_FORMATS:
             _check_changes(declared_input, given.lower(), self._declared.time_column, self._metadata)

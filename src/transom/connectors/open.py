@@ -25,6 +25,7 @@ from transom.connectors.files import FileSource
 from transom.connectors.files_sink import FileSink
 from transom.connectors.generator import GeneratorSource
 from transom.connectors.kafka_sink import KafkaSink, check_kafka_sink
+from transom.connectors.kafka_sink import check_start as check_kafka_start
 from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.listing import show
 from transom.connectors.memory import MemorySink, MemorySource
@@ -215,7 +216,7 @@ _FILES: Final = Connector(
 )
 register("files", _FILES)
 register("generator", Connector(_generator))
-register("kafka", Connector(KafkaSource, KafkaSink, check_sink=check_kafka_sink))
+register("kafka", Connector(KafkaSource, KafkaSink, check_sink=check_kafka_sink, check_start=check_kafka_start))
 register("one_row", Connector(_one_row))
 register(
     "memory", Connector(_memory_source, lambda declared, opening: MemorySink(opening.schema), check_sink=_check_memory)

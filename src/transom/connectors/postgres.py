@@ -31,6 +31,14 @@ _PASSING: Final = ("08", "57P0", "40001", "40P01", "53300", "55006")
 """SQLSTATEs of what passes: no connection, a restart, a transaction that lost against another, too many clients, a slot
 that somebody else is just reading."""
 
+_SHUT_OUT: Final = {
+    r"password authentication failed|no password supplied|role \S+ does not exist": "check user and password of url",
+    r"database \S+ does not exist": "check the name of the database in the url, or create it",
+    r"no pg_hba.conf entry": "have pg_hba.conf of the server let the user of the url in from here",
+}
+"""What a connection is rejected with for good, and what to do. The driver has no SQLSTATE then, so a server that speaks
+another language is taken for one that is away."""
+
 _TYPES: Final[dict[pa.DataType, str]] = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
@@ -160,7 +168,9 @@ class Database:
 
     def _raise(self, error: Exception) -> NoReturn:
         state = getattr(error, "sqlstate", None)
-        remedy = _REMEDIES.get(state, "check that the server runs, and what the user of the url may do")
+        remedy = _shut_out(error) or _REMEDIES.get(
+            state, "check that the server runs, and what the user of the url may do"
+        )
         raise self._error(f"{self._what}: {self._message(error)}", remedy=remedy) from None
 
     def _message(self, error: Exception) -> str:
@@ -228,8 +238,13 @@ def required(properties: dict[str, str], names: Sequence[str]) -> list[str]:
 def _passes(error: Exception) -> bool:
     state: str | None = getattr(error, "sqlstate", None)
     if state is None:
-        return isinstance(error, _driver().OperationalError)
+        return isinstance(error, _driver().OperationalError) and _shut_out(error) is None
     return state.startswith(_PASSING)
+
+
+def _shut_out(error: Exception) -> str | None:
+    text = str(error)
+    return next((remedy for said, remedy in _SHUT_OUT.items() if re.search(said, text)), None)
 
 
 def _driver() -> Any:
@@ -237,6 +252,6 @@ def _driver() -> Any:
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise OptionError(
-            "connector 'postgres' needs the driver of PostgreSQL", remedy="pip install transom[postgres]"
+            "connector 'postgres' needs the driver of PostgreSQL", remedy="pip install 'transom[postgres]'"
         ) from None
     return dbapi

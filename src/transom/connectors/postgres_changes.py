@@ -187,6 +187,7 @@ class PostgresChanges(Source):
     def _begin(self) -> tuple[Position, list[TextRow], int]:
         """Once for a run: the slot first, then the rows, so that no change lies between them."""
         if self._first is None:
+            self._database.transaction(lambda cursor: run(cursor, "SELECT 1"), patience=0)  # the url may be wrong
             self._database.transaction(self._publish)
             self._database.transaction(self._make_slot)
             self._first = self._database.transaction(self._snapshot)

@@ -216,6 +216,19 @@ def _changes_by_format(settings: _Settings) -> bool:
     return given is not None and given.args["value"].name.lower() in _CHANGE_FORMATS
 
 
+def counted_twice(definition: object) -> tuple[str, ...]:
+    """A note about changes that may be written again, of a table that has nothing to know them by."""
+    if not isinstance(definition, TableDefinition) or definition.primary_key:
+        return ()
+    properties = definition.properties
+    if properties.get("format", properties.get("value.format", "")).lower() not in _CHANGE_FORMATS:
+        return ()
+    return (
+        f"changes of '{definition.name}' that are written once more after a failure count twice, since nothing names"
+        " a row; declare its PRIMARY KEY",
+    )
+
+
 def bind_sink(node: syntax.CreateSink, source: QueryText) -> SinkDefinition:
     settings = _settings(node, source)
     emit = cast("Emit | None", settings.one_of("emit", *EMITS))

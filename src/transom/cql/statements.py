@@ -13,7 +13,7 @@ from sqlglot import exp
 from transom.core.errors import QueryError, TransomError
 from transom.core.values import Value
 from transom.cql import syntax
-from transom.cql.bind_definition import bind_input, bind_sink
+from transom.cql.bind_definition import bind_input, bind_sink, counted_twice
 from transom.cql.bind_file import bind_file
 from transom.cql.bind_order import order_shown, rows_looked_at, without_effect
 from transom.cql.bind_query import bind_query_node, renamed
@@ -123,8 +123,9 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             if known is not None and node.args.get("if_exists") == "keep":
                 _need_kind(known, node, source)
                 return KeptStatement(text, span, known)
-            notes = without_effect(node, shown=False)
-            return CreateStatement(text, span, _bind_create(node, source, catalogue, known), notes=notes)
+            definition = _bind_create(node, source, catalogue, known)
+            notes = (*without_effect(node, shown=False), *counted_twice(definition))
+            return CreateStatement(text, span, definition, notes=notes)
         case syntax.Drop():
             return DropStatement(text, span, _bind_drop(node, source, catalogue))
         case syntax.Show():

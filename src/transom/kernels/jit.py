@@ -39,6 +39,11 @@ def when_compiling(notify: Callable[[], None]) -> Iterator[None]:
         yield
 
 
+def from_now_on_when_compiling(notify: Callable[[], None]) -> None:
+    """The same for as long as the process lives."""
+    event.register("numba:compile", _First(notify))
+
+
 class _First(event.Listener):
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify: Callable[[], None] | None = notify

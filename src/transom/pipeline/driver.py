@@ -298,7 +298,7 @@ class Pipeline:
             return Step(before, frontier, origin, open_ids, last_row=self.gates.last_row)
         emit_rows = None if self.taker is None else self._emit_rows
         stamped = any(self.gates.stamped(name) for name in self.inputs)
-        clock = self.clock if stamped else None
+        clock = self.clock if stamped or self.part.puts_off else None
         return Step(before, frontier, origin, open_ids, emit_rows=emit_rows, clock=clock, last_row=self.gates.last_row)
 
     def _emit_rows(self, rows: StreamDelta) -> None:

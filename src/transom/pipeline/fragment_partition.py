@@ -10,8 +10,9 @@ of other partitions, and with a memory of its own.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
@@ -111,6 +112,9 @@ class FragmentPartition:
         self.gates = InputGates(inputs, layout.tick, layout.origin, self.source_of)
         self.state = self.start()
         self.decisions = Decisions()
+        self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000
+        self._heard_at: int | None = None
+        self._follows = False
         self._nothing: dict[pa.DataType, pa.Array] = {}
 
     def start(self) -> PartitionState:
@@ -162,6 +166,7 @@ class FragmentPartition:
         if found is None:
             for name, rejected_rows in self.gates.reject_unbegun().items():
                 self._reject(name, rejected_rows, out)
+            self._catch_up(out)
         else:
             self._advance(*found, parts, out)
             self._flush(out)
@@ -200,6 +205,8 @@ class FragmentPartition:
         """When, by the clock, something comes of silence here, if the run follows its inputs (see
         `InputGates.wake`)."""
         self.gates.state = self.state.gates
+        if self.part.puts_off and self._heard_at is not None and self.part.unfinished(self.state.part):
+            return self._heard_at + 1  # at once
         next_timer = self._stage.next_timer(self.state)
         for partition, memory in self._partitions(self.state):
             next_timer = min(next_timer, partition.stage.next_timer(memory))
@@ -364,6 +371,7 @@ class FragmentPartition:
     def _note_time(self, seen: Sequence[Frame]) -> None:
         """What time it was when the inputs were read, and which of them had nothing more."""
         now = max((p.about["now"] for p in seen if p.about["now"] is not None), default=None)
+        self._heard_at, self._follows = now, any(p.about["follows"] for p in seen)
         if now is None:
             return
         spoke = {p.about["source"] for p in seen if p.about["rows_in"]}
@@ -409,9 +417,29 @@ class FragmentPartition:
             origin = self.consumer.begin
         for at in self._stops(before, frontier):
             open_ids, last_row = self.state.part.open_ids, self.gates.last_row
-            step = Step(before, at, origin, open_ids, decisions=self.decisions, last_row=last_row)
+            step = Step(
+                before, at, origin, open_ids, clock=self._working_clock, decisions=self.decisions, last_row=last_row
+            )
             self._step(step, parts, out)
             before = at
+
+    @property
+    def _working_clock(self) -> Callable[[], int] | None:
+        """What says how long a step has worked, where slides may be put off: in a run that waits for more, for only
+        that one has steps that bring nothing."""
+        return self.clock if self.part.puts_off and self._follows else None
+
+    def _catch_up(self, out: Outgoing) -> None:
+        """Time stands still: what was put off is made."""
+        frontier, origin = self.state.gates.frontier, self.state.gates.origin
+        if not self.part.puts_off or frontier is None or origin is None:
+            return
+        step = Step(
+            frontier, frontier, origin, self.state.part.open_ids, clock=self._working_clock, decisions=self.decisions
+        )
+        given = self._stage.idle(self.state, step)
+        if given is not None:
+            self._send(given, step, out)
 
     def _stops(self, before: int, frontier: int) -> list[int]:
         """Where to step to. What others send is for one step, and so is what others learn under an open row id."""

@@ -181,6 +181,11 @@ class Layout:
         return list(self.root.walk())
 
     @cached_property
+    def puts_off(self) -> bool:
+        """Whether slides may be left for later in any step."""
+        return any(isinstance(o.node, SlideJoin) and o.node.put_off is not None for o in self.operators)
+
+    @cached_property
     def stage_number(self) -> dict[int, int]:
         """The stage that each fragment is in, by the number of the fragment."""
         found: dict[int, int] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from transom.kernels.kernel import Kernel, Step
 from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
 from transom.kernels.sealed import sealed
+from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.to_stream.tactic import slide_windows_below
@@ -223,6 +225,15 @@ class Part:
                     self.count_emitted(state, len(given), time.perf_counter() - started)
                 return given
         return None
+
+    @cached_property
+    def puts_off(self) -> bool:
+        """Whether slides may be left for later in any step."""
+        return any(isinstance(k, SlideJoinKernel) and k.put_off is not None for of_one in self._kernels for k in of_one)
+
+    def unfinished(self, state: PartState) -> bool:
+        """Whether there are slides to be made while nothing comes in."""
+        return any(isinstance(s, SlideJoinState) and bool(s.works) for of_one in state.operators for s in of_one)
 
     def count_emitted(self, state: PartState, rows: int, seconds: float = 0.0) -> None:
         """Rows of the answer that went out past the operators behind the one that emitted them."""

@@ -69,6 +69,15 @@ class Stage:
         state.part.open_ids.finish_step()
         return Advanced(deltas, rows, unmatched)
 
+    def idle(self, state: StageState, step: Step) -> Advanced | None:
+        """Go on with what was put off, while nothing comes in; None if there is nothing. It is part of the answer."""
+        given = self.part.idle(state.part, step)
+        if given is None or self.output is None:
+            return None
+        rows = self.output.write(state.emit, given, step)
+        state.rows_out += len(rows)
+        return Advanced([], rows, {})
+
     def holds(self, state: StageState) -> bool:
         """Whether rows of the answer wait for the end of the batch."""
         return self.output is not None and self.output.holds(state.emit)

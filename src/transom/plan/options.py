@@ -140,6 +140,13 @@ OPTIONS: Final[dict[str, Option]] = {
             "the tactic of joins of windows that slide, emitted by RSTREAM",
         ),
         Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
+        Option(
+            "put_off",
+            None,
+            _duration,
+            "a duration such as '500 MILLISECONDS'",
+            "how long a step works on slides of such a join; what is left is made when nothing comes in",
+        ),
         Option("spill", None, _folder, "a folder", "where on disk; by default a folder for temporary files"),
         Option("disk_speed", None, _bytes, "a size such as '100 MB'", "bytes a second that the disk is slowed down to"),
         Option(

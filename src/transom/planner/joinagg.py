@@ -20,8 +20,10 @@ from transom.kernels.joinagg.tactic import JoinAggregateTactic, MergeTactic
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
 from transom.kernels.select.tactic import FilterTactic, ProjectTactic
 from transom.plan.algebra import Aggregate, Filter, Project, Relation, a_relation
-from transom.plan.expression import ColumnRef, Expression, columns_of, conjunction, substitute
+from transom.plan.expression import ColumnRef, Expression, columns_of, conjunction, substitute, walk
+from transom.plan.python_function import PythonCall
 from transom.plan.same_key import same_key
+from transom.planner.joinagg_calls import VARIANCES, derived, squares_fit
 
 PIPELINE: Final = "pc"
 """The tactic that is none of its own: the join, and the aggregate of its rows."""
@@ -93,26 +95,45 @@ def _reason_for_pc(shape: Shape, negative: bool) -> str | None:
     for call in shape.calls:
         if call.distinct and call.function not in ("min", "max"):
             return f"{call} needs the values of the join one by one"
-        if call.function not in ("count", "sum", "avg", "min", "max"):
+        if call.function in VARIANCES and not squares_fit(call):
+            return f"{call} is computed from the rows of the join: squares of such values are not summed up exactly"
+        if call.function not in ("count", "sum", "avg", "min", "max", *VARIANCES):
             return f"{call} is computed from the rows of the join"
-    wanted = (*shape.keys, *(each for call in shape.calls for each in call.expressions))
-    for expression in wanted:
-        if shape.own(expression) is None:
-            return f"{expression} reads columns of several inputs"
-        if may_fail(expression):
-            return f"{expression} can fail, and must not for rows that match nothing"
+        for argument in call.expressions:
+            if any(isinstance(part, PythonCall) for part in walk(argument)):
+                return f"{argument} is computed in Python, for rows that match alone"
+    for key in shape.keys:
+        if shape.own(key) is None:
+            return f"{key} reads columns of several inputs"
+        if may_fail(key):
+            return f"{key} can fail, and must not for rows that match nothing"
     return None
 
 
 def operators(
     node: Aggregate, shape: Shape, inputs: tuple[Operator, ...], choice: JoinAggregateChoice, kept: Kept
 ) -> Operator:
-    """The join-aggregate over the inputs, and a merge of its partial results where groups are spread."""
+    """The join-aggregate over the inputs, and a merge of its partial results where groups are spread.
+
+    Where calls are made of others a projection is above.
+    """
+    made_of = derived(shape, node)
+    made = _computed(made_of.shape, made_of.names, inputs, choice, kept)
+    if not made_of.changed:
+        return made
+    made = kept(made)
+    return _passing(Project(a_relation(made.node), made_of.values, node.names), ProjectTactic, made)
+
+
+def _computed(
+    shape: Shape, names: tuple[str, ...], inputs: tuple[Operator, ...], choice: JoinAggregateChoice, kept: Kept
+) -> Operator:
     layout = _Layout(shape)
     below = tuple(kept(layout.narrowed(i, operator, kept)) for i, operator in enumerate(inputs))
     keys = tuple(layout.index(key) for key in shape.keys)
     calls = tuple(
-        call if call.argument is None else replace(call, argument=layout.index(call.argument)) for call in shape.calls
+        call if call.argument is None else replace(call, argument=layout.argument(call.argument))
+        for call in shape.calls
     )
     same_keys = tuple(layout.join_key(key) for key in shape.keys)
     grouped = [n for n in range(len(layout.join_keys)) if n in same_keys]
@@ -123,7 +144,7 @@ def operators(
         layout.residual,
         keys,
         calls,
-        node.names,
+        names,
         same_keys,
         partial,
     )
@@ -142,7 +163,7 @@ def operators(
     if not partial:
         return made
     made = kept(made)
-    merged = MergeAggregate(joined, len(keys), calls, node.names)
+    merged = MergeAggregate(joined, len(keys), calls, names)
     by = tuple(column(made.schema, n) for n in range(len(keys)))
     return Operator(
         merged, MergeTactic.chosen(), (made,), None, (Partitioning("keys", by) if by else SINGLE,), open_ends=True
@@ -159,25 +180,23 @@ class _Layout:
         for n in range(len(self.join_keys)):
             for i in range(len(shape.relations)):
                 self.key_column(i, n)
-        for expression in (*shape.keys, *(call.argument for call in shape.calls if call.argument is not None)):
-            self._add(expression)
-        whole = conjunction(shape.residual)
-        own = tuple(
+        self.own = tuple(
             ref
             for relation, first in zip(shape.relations, shape.bounds, strict=False)
             for ref in _refs(relation, first)
         )
-        for at in sorted(columns_of(whole)) if whole is not None else ():
-            self._add(own[at])
+        for expression in (*shape.keys, *(call.argument for call in shape.calls if call.argument is not None)):
+            if shape.own(expression) is not None:
+                self._add(expression)
+            else:  # it is computed for the matches, from the columns of several inputs
+                self._add_columns(expression)
+        whole = conjunction(shape.residual)
+        if whole is not None:
+            self._add_columns(whole)
         for i, relation in enumerate(shape.relations):
             if not self.columns[i]:
                 self.columns[i].append(column(relation.schema, 0))
-        self.residual = None
-        if whole is not None:
-            read = columns_of(whole)
-            self.residual = substitute(
-                whole, tuple(self.index(ref) if at in read else ref for at, ref in enumerate(own))
-            )
+        self.residual = None if whole is None else self._over_columns(whole)
 
     def _add(self, expression: Expression) -> tuple[int, int]:
         found = self.shape.own(expression)
@@ -186,6 +205,19 @@ class _Layout:
         if local not in self.columns[i]:
             self.columns[i].append(local)
         return i, self.columns[i].index(local)
+
+    def _add_columns(self, expression: Expression) -> None:
+        for at in sorted(columns_of(expression)):
+            self._add(self.own[at])
+
+    def _over_columns(self, expression: Expression) -> Expression:
+        """Over the columns of all narrowed inputs side by side."""
+        read = columns_of(expression)
+        return substitute(expression, tuple(self.index(ref) if at in read else ref for at, ref in enumerate(self.own)))
+
+    def argument(self, expression: Expression) -> Expression:
+        """The column that an argument is, or, where it reads several inputs, the expression over their columns."""
+        return self._over_columns(expression) if self.shape.own(expression) is None else self.index(expression)
 
     def key_column(self, i: int, n: int) -> int:
         """The column of join key n on input i."""

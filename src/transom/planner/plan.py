@@ -115,7 +115,7 @@ class Planner:
     def plan_slides(self, query: Node) -> Operator | None:
         """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""
         forced = self.option("slide_join")
-        node = slide_join.choose(query, forced, self.option("memory"))
+        node = slide_join.choose(query, forced, self.option("memory"), self.option("put_off"))
         return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), forced)
 
     def plan(self, node: Node) -> Operator:

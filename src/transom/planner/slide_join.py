@@ -35,8 +35,13 @@ class Shaped:
     names: tuple[str, ...]
 
 
-def choose(query: Node, forced: str, memory: int | None) -> SlideJoin | None:
+def choose(query: Node, forced: str, memory: int | None, put_off: int | None = None) -> SlideJoin | None:
     """The query as one node, if it is to run so; an error where something was asked for that cannot be had."""
+    if put_off is not None and memory is None:
+        raise UnsupportedError(
+            "slides can be put off within a memory budget only: attempts are emitted with their status then",
+            remedy="SET memory = '64 MB', or leave SET put_off out",
+        )
     if forced == "off" or (forced == "auto" and memory is None):
         if memory is not None:
             raise UnsupportedError(
@@ -49,7 +54,7 @@ def choose(query: Node, forced: str, memory: int | None) -> SlideJoin | None:
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
         raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {found}", remedy=_REMEDY)
-    node = SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, memory)
+    node = SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, put_off, memory)
     check_share(node, 1)
     return node
 
@@ -86,7 +91,8 @@ def operator(node: SlideJoin, inputs: tuple[Operator, ...], forced: str) -> Oper
     keys = [Partitioning("keys", tuple(_over_stream(source, key) for key in source.keys)) for source in node.sources]
     # A key that could fail must not be computed before the selection of the input.
     alone = any(may_fail(key) for need in keys for key in need.keys)
-    needs = (SINGLE,) * len(inputs) if alone else tuple(keys)
+    # An attempt is void as a whole: who may put its work off makes all of it.
+    needs = (SINGLE,) * len(inputs) if alone or node.put_off is not None else tuple(keys)
     tactics = [tactic for tactic in tactics_of(SlideJoin) if issubclass(tactic, SlideJoinTactic)]
     (kind,) = (tactic for tactic in tactics if tactic.name == name)
     not_taken = tuple(

@@ -204,7 +204,7 @@ def _declared_stream(properties: dict[str, str]) -> str:
 
 
 def _with(properties: dict[str, str]) -> str:
-    return ", ".join(f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in properties.items())
+    return ", ".join(f"'{name}' = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in properties.items())
 
 
 # --- sinks -----------------------------------------------------------------------------------------------------------

@@ -45,6 +45,26 @@ def test_memory_stays_small_however_long_the_stream_is(length: int) -> None:
         stepped.step((delta,), delta.frontier)
     state = stepped.state
     assert len(stepped.open) == (10 if length == UNBOUNDED else 4)
-    assert state.node_slots.in_use == 10 and state.nodes.shape[1] <= 64
+    assert state.node_slots.in_use == (10 if length == UNBOUNDED else 4) and state.nodes.shape[1] <= 64
     assert state.timers.data.shape[1] <= 64 and state.lists.shape[1] <= 64
     assert stepped.open_ids.slots.high <= 20
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_partition_whose_rows_have_all_ended_is_forgotten(rows: int) -> None:
+    stream: Stream = [(t, (f"key {t}", None, t)) for t in range(4_000)]
+    stepped = Stepped(PartitionRowsWindow((0,), rows, 20))
+    for delta in stream_deltas(stream, TYPES, range(10, 4_001, 10)):
+        stepped.step((delta,), delta.frontier)
+    state = stepped.state
+    assert state.keys.slots.in_use == state.node_slots.in_use == 20
+    assert state.lists.shape[1] <= 64 and state.nodes.shape[1] <= 64 and len(state.keys.head) <= 64
+
+
+def test_a_key_that_comes_again_is_counted_anew() -> None:
+    """Its first partition was forgotten; where its number is given to another key nobody takes one for the other."""
+    again: list[int] = [0, 1, 2, 12, 13, 30, 31, 33, 34, 60]
+    stream: Stream = [(t, ("ab"[n % 2], None, n)) for n, t in enumerate(again)]
+    for frontier in ({11}, {25}, {11, 25, 33, 50}, set(range(1, 61))):
+        stepped = window(PartitionRowsWindow((0,), 2, 5), stream, frontier, True)
+        assert stepped.all_lives() == by_definition(stream, (0,), 2, 5)

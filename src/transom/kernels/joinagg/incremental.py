@@ -2,10 +2,12 @@
 
 Meaning: at every instant the aggregates of the join of the two snapshots, by group.
 Emits: an open row when the results of a group change, and the end of the one before.
-Keeps: the rows alive of both inputs (key, group columns, arguments, columns of the residual) and the totals of the
-    groups: O(a + b), however many rows the join has. Freed when rows end and groups are empty.
+Keeps: the rows alive of both inputs (key, group columns, arguments, columns of the residual and of arguments that read
+    both) and the totals of the groups: O(a + b), however many rows the join has. Freed when rows end and groups are
+    empty.
 Needs: two inputs; COUNT, SUM and AVG only, because a MIN cannot be taken away. Ends may be open.
-Costs: a walk over the matches of a row when it begins and another when it ends.
+Costs: a walk over the matches of a row when it begins and another when it ends; an argument that reads both inputs is
+    computed for all of them in both.
 
 >>> from transom.core.delta import NO_OPEN_ID
 >>> from transom.state.open_ids import OpenIdPool
@@ -27,10 +29,30 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa  # noqa: F401 -- for the example above
 
-from transom.core.delta import Delta, no_int64s
+from transom.core.delta import Delta, Int64s, no_int64s
+from transom.kernels import scalar
 from transom.kernels.jit import jit
-from transom.kernels.joinagg.live_rows import CHAIN, NEXT, LifetimeEvents, LiveRows, candidates, link, unlink
-from transom.kernels.joinagg.matches import LEAST_RUN, RUN, GroupRoom, add_run, enter_run, groups_for, turn_to
+from transom.kernels.joinagg.live_rows import (
+    CHAIN,
+    NEXT,
+    LifetimeEvents,
+    LiveRows,
+    candidates,
+    link,
+    over_read,
+    unlink,
+)
+from transom.kernels.joinagg.matches import (
+    LEAST_RUN,
+    RUN,
+    GroupRoom,
+    MatchCells,
+    add_matches,
+    add_run,
+    enter_run,
+    groups_for,
+    turn_to,
+)
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall  # noqa: F401 -- JoinCall for the example above
 from transom.kernels.joinagg.step_delta import show
 from transom.kernels.joinagg.totals import Totals
@@ -61,7 +83,7 @@ class IncrementalKernel:
         live, totals = state.live, state.totals
         events = live.events(self.spec, inputs, step.frontier)
         room = GroupRoom.of(self.spec, totals, step.origin, len(events.t))
-        if self.spec.residual is None:
+        if self.spec.residual is None and not self.spec.of_matches:
             self._walk(live, events, room)
         else:
             self._filter(live, events, room)
@@ -81,23 +103,34 @@ class IncrementalKernel:
             room.more()
 
     def _filter(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom) -> None:
-        """With a residual: candidate pairs in blocks, of which those that satisfy it count."""
+        """With a residual: candidate pairs in blocks, of which those that satisfy it count. With arguments that read
+        both inputs: these are computed for the pairs that count, so that none fails for others."""
         event, going = 0, False
         index = np.zeros(2, dtype=np.int64)
         while event < len(events.t):
             of_event, members, event, going = candidates(
                 event, going, index, events, True, live.entries, live.head, BLOCK
             )
-            kept = live.satisfying(self.spec, members)
-            of_event, members = of_event[kept], members.take(kept, axis=1)
+            if self.spec.residual is not None:
+                kept = live.satisfying(self.spec, members)
+                of_event, members = of_event[kept], members.take(kept, axis=1)
+            made = self._made(live, members)
             pair = 0
             while pair < len(of_event):
                 pair = apply(
-                    pair, of_event, members, events, live.rows.part, room.rules(), live.rows.cells(self.spec),
+                    pair, of_event, members, made, events, live.rows.part, room.rules(), live.rows.cells(self.spec),
                     room.arrays(),
                 )  # fmt: skip
                 if pair < len(of_event):
                     room.more()
+
+    def _made(self, live: LiveRows, members: Int64s) -> MatchCells:
+        """The arguments that read both inputs, for these pairs."""
+        wanted = self.spec.of_matches
+        if not wanted or not members.shape[1]:
+            return MatchCells.of((), 0)
+        batch = live.columns(self.spec, members)
+        return MatchCells.of([scalar.evaluate(over_read(self.spec, e), batch) for e in wanted], members.shape[1])
 
 
 @jit
@@ -149,7 +182,7 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
 
 
 @jit
-def apply(pair, of_event, members, events, part, rules, cells, room):  # type: ignore[no-untyped-def]
+def apply(pair, of_event, members, made, events, part, rules, cells, room):  # type: ignore[no-untyped-def]
     """The same for pairs that were found before, from number `pair` on."""
     t, slot, sign, _ = events
     _, _, table, width, grouping = rules
@@ -168,4 +201,6 @@ def apply(pair, of_event, members, events, part, rules, cells, room):  # type: i
             pair += 1
         enter_run(members, first, pair, of, key, grouping, part, room)
         add_run(s, mine, sign[event], members, first, pair, of, table, width, cells, room)
+        if len(made.hi):
+            add_matches(sign[event], first, pair, of, table, width, made, room.groups)
     return pair

@@ -24,7 +24,7 @@ from transom.kernels.keys import encode_keys
 from transom.kernels.lifetimes import LifetimeSet
 from transom.kernels.row_store import RowStore
 from transom.kernels.sound import numbered, owned
-from transom.plan.expression import columns_of, remap
+from transom.plan.expression import Expression, remap
 from transom.state.checks import need, within
 from transom.state.slots import grown
 
@@ -46,7 +46,7 @@ class LiveRows:
 
     rows: GroupedRows
     entries: Int64s
-    read: list[RowStore]  # per input the columns that the residual reads
+    read: list[RowStore]  # per input the columns that matches are looked at by
     keys: KeyIndex = field(default_factory=KeyIndex)
     key_rows: Int64s = field(default_factory=no_int64s)
     head: Int64s = field(default_factory=lambda: np.full(64, -1, dtype=np.int64))
@@ -77,7 +77,7 @@ class LiveRows:
 
     @staticmethod
     def of(spec: JoinAggregateSpec, credited: bool = False) -> LiveRows:
-        read = [RowStore.of([types[c] for c in residual_columns(spec, i)]) for i, types in enumerate(spec.input_types)]
+        read = [RowStore.of([types[c] for c in columns_read(spec, i)]) for i, types in enumerate(spec.input_types)]
         return LiveRows(GroupedRows.of(spec), np.zeros((0, 5 if credited else 4), dtype=np.int64), read)
 
     def events(self, spec: JoinAggregateSpec, inputs: tuple[Delta, ...], frontier: int) -> LifetimeEvents:
@@ -114,18 +114,20 @@ class LiveRows:
                 store.free(ended[self.rows.input[ended] == i])
         self.rows.release(spec, ended)
 
-    def satisfying(self, spec: JoinAggregateSpec, members: Int64s) -> Int64s:
-        """Which of the tuples of rows, members[input, k], satisfy the residual."""
-        assert spec.residual is not None
+    def columns(self, spec: JoinAggregateSpec, members: Int64s) -> pa.RecordBatch:
+        """What tuples of rows, members[input, k], are looked at by."""
         arrays: list[pa.Array] = []
         for i, store in enumerate(self.read):
-            types = [spec.input_types[i][c] for c in residual_columns(spec, i)]
+            types = [spec.input_types[i][c] for c in columns_read(spec, i)]
             arrays += store.gather(members[i], types)
         if not arrays:  # a constant
             arrays = [pa.nulls(members.shape[1])]
-        narrow = remap(spec.residual, {column: k for k, column in enumerate(sorted(columns_of(spec.residual)))})
-        batch = pa.RecordBatch.from_arrays(arrays, names=[str(k) for k in range(len(arrays))])
-        kept = scalar.keep(narrow, batch)
+        return pa.RecordBatch.from_arrays(arrays, names=[str(k) for k in range(len(arrays))])
+
+    def satisfying(self, spec: JoinAggregateSpec, members: Int64s) -> Int64s:
+        """Which of the tuples of rows satisfy the residual."""
+        assert spec.residual is not None
+        kept = scalar.keep(over_read(spec, spec.residual), self.columns(spec, members))
         return np.arange(members.shape[1]) if kept is None else kept.to_numpy().astype(np.int64)
 
     def _admit(self, spec: JoinAggregateSpec, i: int, delta: Delta) -> tuple[Delta, Int64s]:
@@ -148,20 +150,23 @@ class LiveRows:
             self.entries = entries
         self.entries[slots, CHAIN] = key * len(self.read) + i
         self.entries[slots, TE] = delta.te
-        columns = residual_columns(spec, i)
+        columns = columns_read(spec, i)
         if columns:
             self.read[i].reserve(len(self.entries))
             self.read[i].write(slots, [delta.values.column(c) for c in columns])
         return delta, slots
 
 
-def residual_columns(spec: JoinAggregateSpec, i: int) -> list[int]:
-    """The columns of an input that the residual reads."""
-    if spec.residual is None:
-        return []
+def columns_read(spec: JoinAggregateSpec, i: int) -> list[int]:
+    """The columns of an input that matches are looked at by."""
     first = sum(map(len, spec.input_types[:i]))
     last = first + len(spec.input_types[i])
-    return [column - first for column in sorted(columns_of(spec.residual)) if first <= column < last]
+    return [column - first for column in spec.read if first <= column < last]
+
+
+def over_read(spec: JoinAggregateSpec, expression: Expression) -> Expression:
+    """Over those columns of all inputs alone."""
+    return remap(expression, {column: k for k, column in enumerate(spec.read)})
 
 
 @jit

@@ -7,14 +7,18 @@ they are many, and what the other rows bring is added up, call by call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.aggregate import exact_sum
 from transom.kernels.aggregate.accumulate import add_wide
+from transom.kernels.aggregate.cells import Words, to_cells
+from transom.kernels.columns import Bytes, validity
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.joinagg import exact_times, wide
 from transom.kernels.joinagg.rows import CellArrays
@@ -24,6 +28,7 @@ from transom.kernels.joinagg.spec import (
     INPUT,
     KIND,
     LEAST,
+    OF_MATCH,
     OFFSET,
     SUM_FLOAT,
     SUM_WHOLE,
@@ -58,6 +63,28 @@ class Rules(NamedTuple):
     table: Int64s
     width: int
     grouping: Int64s
+
+
+class MatchCells(NamedTuple):
+    """Arguments that are computed for matches: cells by argument and number of the match, as those of rows."""
+
+    hi: Int64s
+    lo: Words
+    valid: Bytes
+
+    @staticmethod
+    def of(arrays: Sequence[pa.Array], matches: int) -> MatchCells:
+        made = MatchCells(
+            np.zeros((len(arrays), matches), dtype=np.int64),
+            np.zeros((len(arrays), matches), dtype=np.uint64),
+            np.ones((len(arrays), matches), dtype=np.uint8),
+        )
+        for a, array in enumerate(arrays):
+            made.hi[a], made.lo[a] = to_cells(array)
+            valid = validity(array)
+            if valid is not None:
+                made.valid[a] = valid
+        return made
 
 
 class RoomArrays(NamedTuple):
@@ -250,3 +277,28 @@ def add_run(slot, mine, sign, members, first, last, of, table, width, cells, roo
                     sum_top[c, g] += carry + sign * top
     if beyond:
         fill[COUNT_LEFT] = 1
+
+
+@borrowing
+def add_matches(sign, first, last, of, table, width, made, groups):  # type: ignore[no-untyped-def]
+    """The groups of a run get (or, with sign -1, lose) what was computed for its matches."""
+    hi, lo, valid = made.hi, made.lo, made.valid
+    counts, floats = groups.counts, groups.floats
+    sum_top, sum_hi, sum_lo = groups.sum_top, groups.sum_hi, groups.sum_lo
+    for c in range(len(table)):
+        if table[c, INPUT] != OF_MATCH:
+            continue
+        kind = table[c, KIND]
+        a = table[c, ARGUMENT]
+        for k in range(first, last):
+            if valid[a, k] == 0:
+                continue
+            g = of[k - first]
+            counts[c, g] += sign  # never more than there are join rows
+            if kind == SUM_WHOLE:
+                sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], hi[a, k], lo[a, k], sign)
+                if over != 0:
+                    sum_top[c, g] += over
+            elif kind == SUM_FLOAT:
+                value = np.uint64(lo[a, k]).view(np.float64)
+                exact_sum.add(floats[g * width + table[c, OFFSET]], value, sign)

@@ -17,8 +17,8 @@ class JoinAggregate(Relation):
 
     Column join_keys[i][n] of relation i equals join_keys[j][n] of relation j, for all of them; the residual must hold
     as well. The keys, the arguments of the calls and the residual are over the columns of all relations side by side;
-    keys and arguments are plain columns. Key n is the join key same_keys[n], or none (None). Partial rows are those of
-    some of the join rows, for `MergeAggregate`.
+    keys are plain columns, and so are arguments that read one relation alone. Key n is the join key same_keys[n], or
+    none (None). Partial rows are those of some of the join rows, for `MergeAggregate`.
     """
 
     relations: tuple[Relation, ...]

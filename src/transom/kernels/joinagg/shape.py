@@ -107,6 +107,13 @@ class Shape:
                 return i, named(local, self.relations[i])
         return None
 
+    @cached_property
+    def grouped_inputs(self) -> set[int]:
+        """The inputs whose columns it is grouped by, but for join keys, which all inputs have."""
+        joined = [member for known in self.join_keys for member in known]
+        found = (self.own(key) for key in self.keys)
+        return {each[0] for each in found if each is not None and each not in joined}
+
     def same_on_one_input(self, i: int) -> list[Expression]:
         """Where a join key is several expressions of one input: that these are equal."""
         found: list[Expression] = []

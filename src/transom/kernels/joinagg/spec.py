@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Int64s
+from transom.core.schema import held_type
 from transom.kernels.columns import is_text
 from transom.plan.algebra import AggregateName
-from transom.plan.expression import Expression
+from transom.plan.expression import Expression, columns_of
 
+OF_MATCH = -2  # the INPUT of an argument that is computed for every match; ARGUMENT is its number among those
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, LEAST, GREATEST = range(6)
 # Columns of `JoinAggregateSpec.table`: the kind of a call; the input of its argument; the argument's number among those
 # of its input; the number of the call's float total or heap; the argument's number among the texts of its input, or -1;
@@ -26,11 +28,19 @@ KIND, INPUT, ARGUMENT, OFFSET, TEXT, INPUT_OFFSET = range(6)
 
 @dataclass(frozen=True)
 class JoinCall:
-    """One call: its function, and the input and column of its argument (None for COUNT(*))."""
+    """One call: its function, and the input and column of its argument (None for COUNT(*)).
+
+    `over` is an argument that reads several inputs, over the columns of all of them side by side.
+    """
 
     function: AggregateName
     input: int | None = None
     column: int | None = None
+    over: Expression | None = None
+
+    @property
+    def of_rows(self) -> bool:
+        return self.column is None and self.over is None
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,21 @@ class JoinAggregateSpec:
         """The inputs that have columns to group by, ascending: a group is a tuple of numbers, one for each of them."""
         return tuple(i for i, columns in enumerate(self.group_columns) if columns)
 
+    @cached_property
+    def of_matches(self) -> tuple[Expression, ...]:
+        """The arguments that are computed for every match, each once."""
+        return tuple(dict.fromkeys(call.over for call in self.calls if call.over is not None))
+
+    @cached_property
+    def read(self) -> tuple[int, ...]:
+        """The columns, of all inputs side by side, that matches are looked at by: those of the residual and of such
+        arguments."""
+        wanted = self.of_matches if self.residual is None else (self.residual, *self.of_matches)
+        return tuple(sorted({column for expression in wanted for column in columns_of(expression)}))
+
     def argument_type(self, call: JoinCall) -> pa.DataType:
+        if call.over is not None:
+            return held_type(call.over.type)
         assert call.input is not None and call.column is not None
         return self.input_types[call.input][call.column]
 
@@ -102,10 +126,22 @@ class JoinAggregateSpec:
         floats_of = [0] * len(self.input_types)
         heaps_of = [0] * len(self.input_types)
         for call in self.calls:
-            if call.input is None or call.column is None:
+            if call.of_rows:
                 rows.append((COUNT_ROWS, -1, -1, -1, -1, -1))
                 continue
             index = within = -1
+            if call.over is not None:
+                assert call.function in ("count", "sum", "avg")
+                kind = COUNT
+                if call.function != "count":
+                    floating = pa.types.is_floating(self.argument_type(call))
+                    kind = SUM_FLOAT if floating else SUM_WHOLE
+                if kind == SUM_FLOAT:
+                    index = floats
+                    floats += 1
+                rows.append((kind, OF_MATCH, self.of_matches.index(call.over), index, -1, -1))
+                continue
+            assert call.input is not None and call.column is not None
             if call.function == "count":
                 kind = COUNT
             elif call.function in ("min", "max"):

@@ -94,7 +94,7 @@ def _partial(
     n: Int64s,
     out: StepResults,
 ) -> list[pa.Array]:
-    if call.input is None:
+    if call.of_rows:
         return []
     counted = pa.array(n, pa.int64())
     if call.function == "count":

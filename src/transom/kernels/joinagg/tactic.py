@@ -3,8 +3,8 @@
 | tactic | takes | keeps |
 | --- | --- | --- |
 | factorised | inputs that are all on one set of keys, no other predicate | the rows alive, totals per key |
-| ic | two inputs, any predicate; COUNT, SUM, AVG | the rows alive |
-| tc | two inputs, or more on one key; any predicate; ends that are known at the match | the rows alive, their credits |
+| ic | two inputs, any predicate; COUNT, SUM, AVG, also of expressions over both | the rows alive |
+| tc | two inputs, or more on one key; any predicate; ends known at the match; groups of one input | and their credits |
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from transom.kernels.joinagg.shape import Shape
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Kernel
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic, column
+from transom.plan.algebra import AggregateCall
 from transom.plan.expression import ColumnRef, Expression
 from transom.plan.same_key import plain
 
@@ -98,7 +99,7 @@ class FactorisedTactic(JoinAggregateTactic):
             return "the inputs are not all joined on one key"
         if shape.residual:
             return f"{shape.residual[0]} is a predicate between inputs that is not an equality of all of them"
-        return None
+        return _of_several(shape)
 
     @classmethod
     def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
@@ -146,13 +147,16 @@ class CreditTactic(JoinAggregateTactic):
         for i, operator in enumerate(inputs):
             if operator.open_ends:
                 return f"rows of input {i + 1} may match before it is known when they end"
-        return None
+        if len(shape.grouped_inputs) > 1:
+            return "it is grouped by columns of several inputs: a row would keep a credit for each group that it meets"
+        return _of_several(shape)
 
     @classmethod
     def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         matched = "O(matches log rows alive)" if _heaps(shape) else "O(1 + matches)"
         costs = f"{matched} a row when it comes, O(1) when it ends"
-        return cls(f"{_ROWS}, and their credits; totals per group", costs, not_taken)
+        each = ", for each group that they meet" if shape.grouped_inputs else ""
+        return cls(f"{_ROWS}, and their credits{each}; totals per group", costs, not_taken)
 
 
 class MergeTactic(Tactic):
@@ -198,6 +202,14 @@ def _merge(operator: Operator) -> MergeAggregate:
     return operator.node
 
 
+def _of_several(shape: Shape) -> str | None:
+    """Why values that are only known once rows have met cannot be had."""
+    for call in shape.calls:
+        if call.argument is not None and shape.own(call.argument) is None:
+            return f"{call.argument} reads columns of several inputs"
+    return None
+
+
 def _heaps(shape: Shape) -> bool:
     return any(call.function in ("min", "max") for call in shape.calls)
 
@@ -210,10 +222,14 @@ def _spec(node: JoinAggregate, schema: pa.Schema) -> JoinAggregateSpec:
         assert isinstance(expression, ColumnRef)
         return owners[expression.index]
 
-    calls = tuple(
-        JoinCall(call.function, *((None, None) if call.argument is None else owner(call.argument)))
-        for call in node.calls
-    )
+    def call_of(call: AggregateCall) -> JoinCall:
+        if call.argument is None:
+            return JoinCall(call.function)
+        if not isinstance(call.argument, ColumnRef):
+            return JoinCall(call.function, over=call.argument)
+        return JoinCall(call.function, *owner(call.argument))
+
+    calls = tuple(map(call_of, node.calls))
     types = tuple(tuple(relation.schema.held().types) for relation in node.relations)
     group = tuple(owner(key) for key in node.keys)
     return JoinAggregateSpec(types, node.join_keys, node.residual, group, calls, schema, node.partial)

@@ -20,6 +20,7 @@ from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, REAL, VARCHAR, held
 from transom.kernels.nested import held, shown
 from transom.kernels.scalar import (
     arithmetic,
+    attempts,
     casts,
     comparison,
     dates,
@@ -91,6 +92,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
     "change_zone": zones.change_zone,
+    "unless_failed": attempts.unless_failed,
+    **dict.fromkeys(("var_pop_of_sums", "var_samp_of_sums"), attempts.variance_of_sums),
     **dict.fromkeys(("json_extract", "json_extract_string", "json_value"), json_values.json_function),
     **dict.fromkeys(("json_array_length", "json_type"), json_values.json_function),
 }
@@ -98,7 +101,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
-    "list_value", "struct_pack", "list_position", "array_element",
+    "list_value", "struct_pack", "list_position", "array_element", "unless_failed", "var_pop_of_sums",
+    "var_samp_of_sums",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
@@ -137,6 +141,9 @@ def _call(call: Call) -> Compiled:
         return _logic(call)
     if call.function == "coalesce":
         return _coalesce(call)
+    if call.function in ("attempt", "fails"):
+        (tried,) = call.arguments
+        return (attempts.attempt if call.function == "attempt" else attempts.fails)(call, compile_expression(tried))
     if call.function not in _TAKES_NULL and any(_is_null(argument) for argument in call.arguments):
         # As in DuckDB, the other arguments are then not looked at, and cannot fail.
         return Constant(pa.scalar(None, held_type(call.type)))
@@ -316,6 +323,7 @@ def _may_fail(node: Expression) -> bool:
 _FAILING: Final = {
     "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
     "change_zone", "json_extract", "json_extract_string", "json_value", "json_array_length", "json_type",
+    "unless_failed",
 }  # fmt: skip
 
 

@@ -15,13 +15,17 @@ from transom.state.spill import SpillStore
 
 @dataclass(frozen=True)
 class MemoryLimits:
-    """In bytes: for all that is kept, shares, a chunk of results, results to be stored or emitted, and a sorted run."""
+    """In bytes: for all that is kept, shares, a chunk of results, results to be stored or emitted, and a sorted run.
+
+    `answer` is what a step gives at most where nobody takes rows before it is over, and slides can be put off.
+    """
 
     room: float
     shares: int
     chunk: int
     buffer: int
     run: int
+    answer: float
 
 
 def limits_of(memory: int | None) -> MemoryLimits:
@@ -30,9 +34,9 @@ def limits_of(memory: int | None) -> MemoryLimits:
     48.0
     """
     if memory is None:
-        return MemoryLimits(math.inf, 1 << 30, 4 << 20, 4 << 20, 32 << 20)
+        return MemoryLimits(math.inf, 1 << 30, 4 << 20, 4 << 20, 32 << 20, math.inf)
     work = memory // 4
-    return MemoryLimits(memory - work, 3 * work // 8, work // 8, work // 12, max(memory // 16, 1))
+    return MemoryLimits(memory - work, 3 * work // 8, work // 8, work // 12, max(memory // 16, 1), work)
 
 
 def victim(state: SlideJoinState) -> Stored | BasicWindow | None:

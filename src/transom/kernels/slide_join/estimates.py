@@ -8,6 +8,7 @@ read for either kind, and are in neither cost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
@@ -57,6 +58,22 @@ class Estimates:
     reading: Average = field(default_factory=Average)
     reuse_cost: float | None = None
     join_cost: float | None = None
+
+    def numbers(self) -> list[float | None]:
+        """All of it, as JSON can hold it."""
+        averages = (self.selectivity, self.row_bytes, self.joining, self.merging, self.writing, self.reading)
+        return [*(x for each in averages for x in (each.amount, each.count)), self.reuse_cost, self.join_cost]
+
+    @staticmethod
+    def of(numbers: Sequence[float | None]) -> Estimates:
+        """
+        >>> known = Estimates(Average(0.1, 3), join_cost=2.5)
+        >>> Estimates.of(known.numbers()) == known
+        True
+        """
+        found = [float(x or 0.0) for x in numbers[:12]]
+        averages = [Average(amount, count) for amount, count in zip(found[::2], found[1::2], strict=True)]
+        return Estimates(*averages, reuse_cost=numbers[12], join_cost=numbers[13])
 
     def lines(self) -> list[str]:
         """As EXPLAIN ANALYZE shows it."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from transom.kernels.decisions import Decisions
 from transom.kernels.slide_join.budget import MemoryLimits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
-from transom.kernels.slide_join.estimates import Situation, choose
+from transom.kernels.slide_join.estimates import Estimates, Situation, choose
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.sorted_run import SortedRun, held_bytes
@@ -33,7 +33,8 @@ class Labour:
         state: SlideJoinState,
         outlet: Outlet,
         store: SpillStore,
-        decisions: Decisions | None,
+        decisions: Decisions,
+        known: Estimates,
     ) -> None:
         self._spec = spec
         self._forced = forced
@@ -41,7 +42,11 @@ class Labour:
         self._state = state
         self._outlet = outlet
         self._store = store
-        self._decisions = decisions or Decisions()
+        self._decisions = decisions
+        self._known = known
+        """What is chosen by."""
+        self.worked = 0
+        """Rows probed with, found and merged."""
         self._buffers: dict[int, list[pa.RecordBatch]] = {}
         self._buffered = 0
         self._disk = self._disk_now()
@@ -96,7 +101,9 @@ class Labour:
             work.bits += 1
 
     def _chosen(self, now: Situation) -> tuple[str, bool]:
-        decision = choose(self._forced, self._state.estimates, now)
+        decision = choose(self._forced, self._known, now)
+        learned = self._state.estimates
+        learned.reuse_cost, learned.join_cost = self._known.reuse_cost, self._known.join_cost
         return decision.kind, decision.stores
 
     def _situation(self, at: int) -> Situation:
@@ -137,6 +144,7 @@ class Labour:
                 size = held_bytes(rows)
                 work.rows += len(rows)
                 work.results += len(rows)
+                self.worked += len(rows)
                 work.result_bytes += size
                 self._outlet.add(work.at, work.attempt, rows)
                 if work.stores and death > following:
@@ -146,6 +154,7 @@ class Labour:
                         self.flush(work)
                 self._note_peak(shares.bytes + size)
         work.probes += combination.probes
+        self.worked += combination.probes
         work.unit += 1
         return shares.seconds
 
@@ -178,6 +187,7 @@ class Labour:
         self._outlet.add(work.at, work.attempt, part.read())
         work.rows += part.rows
         work.merged += part.rows
+        self.worked += part.rows
         work.unit += 1
         self._note_peak(part.bytes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -53,12 +54,20 @@ class Stored:
     bytes: int
     batch: pa.RecordBatch | None
     file: SpillFile | None = None
+    away: bool = False
+    """Whether it was on disk: whoever reads a state that has all of it puts it there again."""
+
+    STATE_VERSION: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         self.reader: SpillStore | None = None
 
     def alive(self, at: int) -> bool:
         return self.birth <= at < self.death
+
+    @property
+    def in_memory(self) -> bool:
+        return self.batch is not None
 
     def read(self) -> pa.RecordBatch:
         if self.batch is not None:
@@ -84,7 +93,8 @@ class Stored:
         """Whole, unless a checkpoint may refer to the file."""
         if self.reader is not None and self.reader.durable and self.file is not None:
             return Stored(self.birth, self.death, self.rows, self.bytes, None, self.file)
-        return Stored(self.birth, self.death, self.rows, self.bytes, self.read())
+        away = self.batch is None or self.away
+        return Stored(self.birth, self.death, self.rows, self.bytes, self.read(), away=away)
 
     def compacted_bytes(self) -> int:
         durable = self.reader is not None and self.reader.durable
@@ -137,6 +147,10 @@ class SlideJoinState:
     works: list[SlideWork] = field(default_factory=list)
     estimates: Estimates = field(default_factory=Estimates)
     report: SlideReport = field(default_factory=SlideReport)
+    pace: int = 0
+    """How much work is right for a step, where slides may be left for later in any; 0: nobody knows."""
+
+    STATE_VERSION: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         self.reader: SpillStore | None = None
@@ -172,6 +186,9 @@ class SlideJoinState:
             self.reader = store
             for part in self.parts:
                 part.reader = store
+                if part.away and part.in_memory:
+                    part.spill(store)
+                part.away = False
 
     def save(self, store: SpillStore) -> None:
         """Everything into files that a checkpoint can refer to."""

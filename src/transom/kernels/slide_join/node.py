@@ -35,7 +35,8 @@ class SlideJoin(Stream):
     """RSTREAM over the expressions of every tuple of rows of the inputs that agree on all keys and on the residual.
 
     The residual and the expressions are over the columns of all inputs side by side. With a memory budget, in bytes,
-    results may be put off, and the rows are emitted with `MARKS` before them.
+    results may be put off, and the rows are emitted with `MARKS` before them. `put_off` is how long a step works on
+    slides, in microseconds; None: until all are made, or, of rows that are stamped on arrival, the next one is due.
     """
 
     sources: tuple[SlideInput, ...]
@@ -43,6 +44,7 @@ class SlideJoin(Stream):
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
     marked: bool
+    put_off: int | None = None
     memory: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -39,6 +39,8 @@ class Outlet:
         self._parts: list[tuple[int, int, str | None, pa.RecordBatch]] = []
         self._rows = 0
         self.bytes = 0
+        self.held = 0
+        """Bytes of rows that were not emitted yet, whether their slide is over or not."""
         self.frontier = 0
 
     def add(self, at: int, attempt: int, rows: pa.RecordBatch) -> None:
@@ -48,6 +50,7 @@ class Outlet:
         if self._emit_rows is not None:
             self._put(at, attempt, None, rows)
             return
+        self.held += held_bytes(rows)
         if self._rows > MOST_ROWS:
             raise EvaluationError(
                 f"RSTREAM would emit more than {MOST_ROWS:,} rows in one step",

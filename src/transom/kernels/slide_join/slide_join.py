@@ -42,12 +42,16 @@ from transom.kernels.slide_join.turn import Turn
 
 @dataclass(frozen=True)
 class SlideJoinKernel:
-    """`memory` is a budget in bytes; `marked`: attempts are emitted, with how they ended."""
+    """`memory` is a budget in bytes; `marked`: attempts are emitted, with how they ended.
+
+    `put_off`: so many microseconds a step works on slides, if it has a clock.
+    """
 
     spec: SlideSpec
     tactic: str  # incremental, full, hybrid
     memory: int | None = None
     marked: bool = False
+    put_off: int | None = None
 
     def start(self) -> SlideJoinState:
         return SlideJoinState()
@@ -66,13 +70,19 @@ class SlideJoinKernel:
 
     def idle(self, state: SlideJoinState, step: Step) -> StreamDelta | None:
         """Go on with what was put off, while nothing comes in; None if there is nothing."""
+        if not state.works:
+            return None
         turn = self._turn(state, step)
-        return turn.close() if turn.work_a_while() else None
+        if self.put_off is None:
+            turn.work_a_while()
+        else:
+            turn.catch_up()
+        return turn.close()
 
     def _turn(self, state: SlideJoinState, step: Step) -> Turn:
         assert self.memory is None or step.spill is not None
         outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.emit_rows)
-        return Turn(self.spec, self.tactic, self._limits, state, step, outlet)
+        return Turn(self.spec, self.tactic, self._limits, state, step, outlet, self.put_off)
 
     @cached_property
     def _limits(self) -> MemoryLimits:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -71,6 +71,10 @@ class SortedRun:
     batch: pa.RecordBatch | None
     file: SpillFile | None = None
     bits: int = 0
+    away: bool = False
+    """Whether it was on disk: whoever reads a state that has all of it puts it there again."""
+
+    STATE_VERSION: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         self._table: ProbeTable | None = None
@@ -148,7 +152,8 @@ class SortedRun:
         if self.reader is not None and self.reader.durable and self.file is not None:
             return SortedRun(self.source, self.ta, self.te, self.rows, self.bytes, None, self.file, self.bits)
         batch = self.batch if self.batch is not None else self.read(0, 0)
-        return SortedRun(self.source, self.ta, self.te, self.rows, self.bytes, batch)
+        away = self.away or not self.in_memory
+        return SortedRun(self.source, self.ta, self.te, self.rows, self.bytes, batch, away=away)
 
     def compacted_bytes(self) -> int:
         durable = self.reader is not None and self.reader.durable

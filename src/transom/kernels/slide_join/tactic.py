@@ -60,7 +60,7 @@ class SlideJoinTactic(Tactic):
         sides = tuple(SlideSide(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
         spec = SlideSpec(sides, node.residual, node.expressions, node.names)
         memory = None if node.memory is None else node.memory // site.partitions
-        return (SlideJoinKernel(spec, self.name, memory, node.marked),)
+        return (SlideJoinKernel(spec, self.name, memory, node.marked, node.put_off),)
 
 
 class IncrementalSlideTactic(SlideJoinTactic):

@@ -4,10 +4,16 @@ Whatever is to be made is a **work**, done in units: a share of the join, or a s
 units it can be left for later, saved, and resumed. Where rows are stamped on arrival new ones must be taken when
 the next slide is due; if a basic window has to go to disk for them while a result that needs it is unfinished, that
 attempt ends as incomplete, and the slide is put off until there is time.
+
+With a time that a step may take (`put_off`) the same is so for rows with times of their own, and on every runtime:
+what is not made by then is state, and the steps that bring nothing make it. Where a step ends must not depend on the
+clock, for a batch whose answer is out may have to be made again. So a step does as much work as the one before it found
+to be right (its **pace**), and chooses by what was known then; what it learned itself is a decision, for the next.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -17,8 +23,10 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
+from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
 from transom.kernels.slide_join.budget import MemoryLimits, put_away, victim
+from transom.kernels.slide_join.estimates import Estimates
 from transom.kernels.slide_join.labour import Labour
 from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork
 from transom.kernels.slide_join.outlet import COMPLETE, INCOMPLETE, Outlet
@@ -28,6 +36,10 @@ from transom.state.spill import SpillStore
 
 MOST_SLIDES = 1 << 20
 MOST_LOOSE = 64
+FIRST_PACE = 1 << 18
+LEAST_PACE = 1 << 12
+MOST_PACE = 1 << 30
+"""Rows that a step probes with, finds and merges before it leaves the rest for later."""
 
 Arrived = tuple[int, int, int, int, pa.RecordBatch]
 """Rows of an input: the instant that closes their basic window, the input, when they begin and end, and they."""
@@ -35,15 +47,27 @@ Arrived = tuple[int, int, int, int, pa.RecordBatch]
 
 class Turn:
     def __init__(
-        self, spec: SlideSpec, forced: str, limits: MemoryLimits, state: SlideJoinState, step: Step, outlet: Outlet
+        self,
+        spec: SlideSpec,
+        forced: str,
+        limits: MemoryLimits,
+        state: SlideJoinState,
+        step: Step,
+        outlet: Outlet,
+        put_off: int | None = None,
     ) -> None:
         self._spec = spec
         self._limits = limits
         self._state = state
         self._step = step
         self._outlet = outlet
+        self._put_off_after = put_off
+        self._pace = state.pace or FIRST_PACE
+        self._began = self._now()
+        self._decisions = step.decisions or Decisions()
         self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
-        self._labour = Labour(spec, forced, limits, state, outlet, self._store, step.decisions)
+        known = copy.deepcopy(state.estimates) if put_off is not None else state.estimates
+        self._labour = Labour(spec, forced, limits, state, outlet, self._store, self._decisions, known)
         state.attach(self._store)
 
     def take(self, inputs: Sequence[StreamDelta]) -> None:
@@ -67,7 +91,8 @@ class Turn:
                     remedy="SET batch_rows to a smaller number, or write a longer SLIDE",
                 )
         self._keep(arrived, index, FOREVER)
-        if self._step.frontier == FOREVER:
+        quiet = not any(map(len, inputs)) or self._step.clock is None
+        if self._step.frontier == FOREVER or (self._put_off_after is not None and quiet):
             self.catch_up()
 
     # --- what comes --------------------------------------------------------------------------------------------------
@@ -206,19 +231,23 @@ class Turn:
         self._labour.finish(work, self._now() - work.due)
 
     def _pressed(self) -> bool:
-        """Whether a slide is due that this step does not know of: what came meanwhile has to be taken first."""
+        """Whether a slide is due that this step does not know of: what came meanwhile has to be taken first. With a
+        time that steps may take, whether enough was done for one, or its answer is as large as it may be."""
         clock = self._step.clock
         if clock is None or self._step.frontier == FOREVER:
             return False
+        if self._put_off_after is not None:
+            large = self._step.emit_rows is None and self._outlet.held >= self._limits.answer
+            return large or self._labour.worked >= self._pace
         return clock() >= self._spec.instant_from(max(self._step.frontier, self._state.at + 1))
 
     def _now(self) -> int:
         return 0 if self._step.clock is None else self._step.clock()
 
     def catch_up(self) -> None:
-        """Everything that is unfinished; of what was put off the newest first."""
-        while (work := self._next_work()) is not None:
-            self._finish(work)
+        """Everything that is unfinished, for as long as there is time; of what was put off the newest first."""
+        while (work := self._next_work()) is not None and self._finish(work):
+            pass
         self._bury()
 
     def work_a_while(self) -> bool:
@@ -263,8 +292,20 @@ class Turn:
     def close(self) -> StreamDelta:
         """What is emitted at the end of the step."""
         self._labour.note_disk()
+        if self._put_off_after is not None:
+            pace, *estimates = self._decisions.make(lambda: [self._next_pace(), *self._state.estimates.numbers()])
+            self._state.pace = pace
+            self._state.estimates = Estimates.of(estimates)
         self._outlet.frontier = self._step.frontier
         return self._outlet.given()
+
+    def _next_pace(self) -> int:
+        """So much work as takes the time that a step may take, as far as this one shows."""
+        worked, took = self._labour.worked, self._now() - self._began
+        if self._put_off_after is None or worked < LEAST_PACE or took <= 0:
+            return self._pace
+        found = worked * self._put_off_after // took
+        return int(min(max(found, LEAST_PACE, self._pace // 4), MOST_PACE, 4 * self._pace))
 
 
 def _index(arrived: Arrived) -> tuple[int, int]:

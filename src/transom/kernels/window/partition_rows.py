@@ -20,6 +20,7 @@ Costs: a hash look-up and O(1) list work a row.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,14 +45,16 @@ class PartitionRowsWindowState:
     """The partitions, each a list of rows.
 
     `lists[:, p]` is head, tail and length of partition p; `nodes[:, n]` next, open row id, time and serial number of a
-    row.
+    row; a column of `timers` time, node, serial number and partition.
     """
+
+    STATE_VERSION: ClassVar[int] = 2
 
     keys: KeyIndex = field(default_factory=KeyIndex)
     lists: Int64s = field(default_factory=lambda: np.zeros((3, 0), dtype=np.int64))
     node_slots: SlotPool = field(default_factory=SlotPool)
     nodes: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
-    timers: Fifo = field(default_factory=lambda: Fifo.of(3))
+    timers: Fifo = field(default_factory=lambda: Fifo.of(4))
     serial: int = 0
 
     def check(self) -> None:
@@ -67,11 +70,20 @@ class PartitionRowsWindowState:
         tails = tail[length > 0]
         numbered(tails, self.node_slots)
         need(bool((self.nodes[0, tails] == -1).all()) and len(np.unique(tails)) == len(tails))
-        within(self.timers.column(1), self.nodes.shape[1])
+        node, partition = self.timers.column(1), self.timers.column(3)
+        within(node, self.nodes.shape[1])
+        alive = self.nodes[_SERIAL, node] == self.timers.column(2)
+        numbered(partition[alive], self.keys.slots)
+        # Those of a list come in its order, which is that of the queue: each is at the head when its time comes.
+        if len(self.timers):
+            need(int(alive.sum()) == int(length.sum()))
+            head_of = self.lists[0, partition[alive]]
+            _, first = np.unique(partition[alive], return_index=True)
+            need(bool((node[alive][first] == head_of[first]).all()))
 
     def owned(self) -> list[Int64s]:
         open_ids = self.nodes[1, self.node_slots.used()]
-        need(bool((open_ids >= -1).all()))  # -1: it has ended by time
+        need(bool((open_ids >= -1).all()))  # -1: it ended when it came
         return [open_ids[open_ids >= 0]]
 
 
@@ -105,16 +117,18 @@ class PartitionRowsWindow:
         state.nodes[_TIME, nodes] = by_time
         closed, freed = push_rows(partitions, alike(rows.t), nodes, self.rows, state.lists, state.nodes, te)
         if self.length < UNBOUNDED:
-            state.timers.append(by_time, nodes, serials)
+            state.timers.append(by_time, nodes, serials, partitions)
             passed = int(np.searchsorted(state.timers.column(0), step.frontier))
-            late = close_by_time(*(state.timers.column(i)[:passed] for i in range(3)), state.nodes, te)
+            due = (state.timers.column(i)[:passed] for i in range(4))
+            late, ended, over = close_by_time(*due, state.lists, state.nodes, te)
             state.timers.drop(passed)
             closed = (np.concatenate([closed[0], late[0]]), np.concatenate([closed[1], late[1]]))
+            freed = np.concatenate([freed, ended])
+            state.keys.forget(over)
         ends = step.open_ids.close(*closed)
         delta, open_id = open_rows(rows.values, rows.t, te, step, ends)
         waiting = state.nodes[_OPEN_ID, nodes] <= -2
         state.nodes[_OPEN_ID, nodes[waiting]] = open_id[waiting]
-        state.nodes[_SERIAL, freed] = -1
         state.node_slots.give_back(freed)
         return delta
 
@@ -154,17 +168,26 @@ def push_rows(partitions, t, new_nodes, limit, lists, nodes, te):  # type: ignor
                 closed_te[closed] = end
                 closed += 1
             nodes[1, old] = -1
+            nodes[3, old] = -1
             freed[gone] = old
             gone += 1
     return (closed_id[:closed], closed_te[:closed]), freed[:gone]
 
 
 @jit
-def close_by_time(by_time, expired_nodes, serials, nodes, te):  # type: ignore[no-untyped-def]
-    """End the rows whose time has come; a node that was freed or given to another row has another serial number."""
+def close_by_time(by_time, expired_nodes, serials, partitions, lists, nodes, te):  # type: ignore[no-untyped-def]
+    """End the rows whose time has come, and say which nodes are free and which partitions have no row any more.
+
+    A node that was freed or given to another row has another serial number. The others are the heads of their lists,
+    for the rows of a partition end in the order in which they came.
+    """
     closed_id = np.empty(len(by_time), dtype=np.int64)
     closed_te = np.empty(len(by_time), dtype=np.int64)
+    freed = np.empty(len(by_time), dtype=np.int64)
+    over = np.empty(len(by_time), dtype=np.int64)
     closed = 0
+    gone = 0
+    left = 0
     for i in range(len(by_time)):
         node = expired_nodes[i]
         if nodes[3, node] != serials[i]:
@@ -177,4 +200,13 @@ def close_by_time(by_time, expired_nodes, serials, nodes, te):  # type: ignore[n
             closed_te[closed] = by_time[i]
             closed += 1
         nodes[1, node] = -1
-    return closed_id[:closed], closed_te[:closed]
+        nodes[3, node] = -1
+        freed[gone] = node
+        gone += 1
+        p = partitions[i]
+        lists[0, p] = nodes[0, node]
+        lists[2, p] -= 1
+        if lists[2, p] == 0:
+            over[left] = p
+            left += 1
+    return (closed_id[:closed], closed_te[:closed]), freed[:gone], over[:left]

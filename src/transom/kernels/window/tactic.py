@@ -173,7 +173,10 @@ def choose(spec: WindowSpec, schema: Schema, negative: bool = False) -> WindowCh
         more = ", and its time" if spec.range is not None else ""
         return WindowChoice(RowsTactic(f"an open row id for each of {spec.rows} rows{more}"), SINGLE, True, True)
     keys = Partitioning("keys", tuple(column(schema, i) for i in spec.partition))
-    kept = f"four numbers for each of {spec.rows} rows of every partition, and the partitions"
+    if spec.range is None:
+        kept = f"four numbers for each of {spec.rows} rows of every partition, and the partitions"
+    else:
+        kept = f"eight numbers for each of {spec.rows} rows of every partition until they end, and the partitions alive"
     return WindowChoice(PartitionRowsTactic(kept), keys, False, True)
 
 

@@ -31,6 +31,10 @@ def kernels_folder() -> Path:
     return Path(reported) if reported else cache_folder("kernels")
 
 
+def anything_compiled() -> bool:
+    return next(kernels_folder().rglob("*.nbi"), None) is not None
+
+
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     """The file is there with the whole text or as it was before, also while others read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)

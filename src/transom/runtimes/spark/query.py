@@ -402,7 +402,8 @@ class SparkQuery:
             if not source.distributed:
                 folder = os.path.join(self._folder(), "rows", name)
                 self._prefetchers[name] = Prefetcher(source, folder, definition, self.ending, used)
-        now = self.ending == "now" and any(definition.idle is not None for definition in self.layout.sources.values())
+        silent = any(definition.idle is not None for definition in self.layout.sources.values())
+        now = self.ending == "now" and (silent or self.layout.puts_off)
         return TaskReading(
             self.layout,
             tuple(own),

@@ -108,13 +108,16 @@ class TaskReading:
 
     @property
     def wants_time(self) -> bool:
-        """Whether the clock on the wall matters to any input."""
-        return any(
-            definition.idle is not None
-            or definition.heartbeat is not None
-            or definition.ahead is not None
-            or _stamped(definition)
-            for definition in self.layout.sources.values()
+        """Whether the clock on the wall matters to any input, or to what is put off."""
+        return (
+            any(
+                definition.idle is not None
+                or definition.heartbeat is not None
+                or definition.ahead is not None
+                or _stamped(definition)
+                for definition in self.layout.sources.values()
+            )
+            or self.layout.puts_off
         )
 
 
