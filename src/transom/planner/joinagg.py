@@ -158,7 +158,7 @@ def _computed(
     )
     (kind,) = (each for each in _tactics() if each.name == choice.name)
     chosen = kind.chosen(shape, choice.not_taken)
-    written = (*shape.predicates, *node.keys)
+    written = (*shape.predicates, *shape.keys)
     made = Operator(joined, chosen, below, None, needs, open_ends=True, written=written)
     if not partial:
         return made
