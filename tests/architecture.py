@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -71,11 +71,12 @@ TYPES: Final = "TYPE_CHECKING"
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Module:
     name: str
     path: Path
     tree: ast.Module
+    imported: list[Import] | None = field(default=None, repr=False)
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -119,7 +120,16 @@ def read_modules(source: Path) -> dict[str, Module]:
 
 
 def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
-    """All imports, those within functions too. `from a import b` means the module a.b where there is one."""
+    """All imports, those within functions too. `from a import b` means the module a.b where there is one.
+
+    They are read once for all rules; the modules are the same for all of them.
+    """
+    if module.imported is None:
+        module.imported = _imports(module, modules)
+    return module.imported
+
+
+def _imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
     types_only = {id(node) for block in module.nodes if _for_types(block) for node in _inside(block)}
     found = []
     for node in module.nodes:

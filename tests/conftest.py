@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +24,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Commands that do not say where they run do so in this process, which is quick; those about Spark say it.
 os.environ["TRANSOM_RUNTIME"] = "local"
+
+SERVERS: Final = ("spark", "kafka", "postgres_server", "object_storage")
+"""Fixtures that start something which lasts as long as the test process."""
 
 pytest_plugins = ["tests.properties.occurrences", "tests.connectors.kafka_topics"]
 
@@ -48,19 +51,22 @@ settings.load_profile("nightly" if NIGHTLY else "ci")
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """By day without those of the night; tests on Spark run first.
+    """By day without those of the night; tests on Spark run first, then those that need another server.
 
-    They take seconds each. Of several test processes the first has them all, and one Spark for them; the others take
-    over from it what is behind them, and many small tests are left at the end, so all end together.
+    They take seconds each. Of several test processes the first has them all, and one Spark and one server of a kind for
+    them; the others take over from it what is behind them, and many small tests are left at the end, so all end
+    together.
     """
     if not NIGHTLY:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-    on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
-    for item in on_spark:
-        item.add_marker("spark")
-    moved = set(on_spark)
-    items[:] = on_spark + [item for item in items if item not in moved]
+    first: dict[pytest.Item, None] = {}
+    for server in SERVERS:
+        first.update(dict.fromkeys(item for item in items if server in getattr(item, "fixturenames", ())))
+    for item in first:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+    items[:] = [*first, *(item for item in items if item not in first)]
 
 
 def pytest_collection_finish() -> None:

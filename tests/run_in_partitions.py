@@ -35,6 +35,7 @@ from transom.pipeline.merge import merged
 from transom.pipeline.migration import begun_partitions, migrated_partition
 from transom.pipeline.packer import Packer
 from transom.pipeline.partition_state import PARTITION_CLASSES, PartitionState
+from transom.pipeline.scheduled_batch import ScheduledBatch
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue
 from transom.planner.plan import plan
@@ -150,6 +151,8 @@ class Cluster:
             for partition in range(layout.partitions_of(fragment.number))
         }
         self.statuses: dict[tuple[int, int], dict[str, Any]] = {}
+        self.schedule: ScheduledBatch | None = None
+        """Of the next batch, where work is put in order."""
         self.side: list[pa.RecordBatch] = []
 
     def batch(self, tasks: Batch, now: int | None = None, at_end: Sequence[str] | None = None) -> list[pa.RecordBatch]:
@@ -240,7 +243,8 @@ class Cluster:
         begun = bool(self.statuses) and self.frontier is not None
         # Where there is one partition it reads by itself, and sifts no row before it has it.
         sifts = len(self.homes) > 1 or (self._disorder is not None and self._disorder.random() < 0.5)
-        packer = Packer(self.layout, sender, now, follows=at_end is not None, begun=begun, sifts=sifts)
+        follows, schedule = at_end is not None, None if sender else self.schedule
+        packer = Packer(self.layout, sender, now, follows=follows, begun=begun, sifts=sifts, schedule=schedule)
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)

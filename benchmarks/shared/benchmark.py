@@ -56,5 +56,8 @@ BENCHMARK: Final = Benchmark(
     tables,
     panels,
     settings,
-    options=[Option("--part", "these parts alone", {"choices": list(PARTS), "nargs": "+"})],
+    options=[
+        Option("--part", "these parts alone", {"choices": list(PARTS), "nargs": "+"}),
+        Option("--runtime", "where part c runs", {"choices": ["local", "spark"], "default": "local"}),
+    ],
 )

@@ -26,6 +26,7 @@ from transom.cql.statements import parse_statements
 from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.scheduled import ScheduledGroup
+from transom.pipeline.scheduled_state import Shed
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing_shape import Sharable, sharable
@@ -39,7 +40,7 @@ KEYS: Final = 1 << 20
 PAIRS: Final = 2.0
 """Pairs of a row in the widest window, on the mean."""
 
-_SCHEMA: Final = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("n", pa.int64())])
+SCHEMA: Final = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("n", pa.int64())])
 _DECLARED: Final = "".join(
     f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, n BIGINT, WATERMARK FOR ts AS ts);\n" for name in STREAMS
 )
@@ -95,7 +96,7 @@ def capacity(rush: Rush) -> float:
     rate = _PROBED_RATE
     for _ in range(2):  # the second time near the answer
         widest = max(rush.windows) / 1_000
-        world = _World(rush, "fifo", "block", [(widest + 1.0, rate)])
+        world = World(rush, "fifo", "block", [(widest + 1.0, rate)])
         group = world.scheduled(_now)
         world.push(group, widest)
         _rest(group)
@@ -110,7 +111,7 @@ def capacity(rush: Rush) -> float:
 def measure(policy: str, rush: Rush, rate: float) -> Outcome:
     """Rows by the clock, with `rate` of each stream a second as the capacity."""
     plan = [(rush.before, 0.4 * rate), (rush.rush, rush.over * rate), (rush.after, 0.4 * rate)]
-    world = _World(rush, policy, "shed", plan)
+    world = World(rush, policy, "shed", plan)
     group = world.scheduled(_now)
     names = world.names
     answers: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
@@ -139,7 +140,8 @@ def measure(policy: str, rush: Rush, rate: float) -> Outcome:
             course.shed.append(sum(each.shed for each in ledgers))
     ledgers = [group.work.ledger_of(name) for name in names]
     compared = [
-        _compared(group, name, answers[name], whole) for name, whole in zip(names, world.at_once(), strict=True)
+        compared(group.work.state.accounts[name].shed, answers[name], whole)
+        for name, whole in zip(names, world.at_once(), strict=True)
     ]
     group.close()
     within = rush.over * rate * max(rush.windows) / 1_000
@@ -170,6 +172,12 @@ QUICK_RUSH: Final = Rush(0.3, 1.0, 1.0, buffer=500, windows=(50, 100, 200))
 def experiments(options: Options) -> Experiments:
     """A quick run has a short rush, and one policy."""
     rush, policies = (QUICK_RUSH, ("admandf",)) if options.quick else (Rush(), RUSHED)
+    if getattr(options, "runtime", "local") == "spark":
+        from benchmarks.shared.overload_on_spark import capacity_on_spark, measure_on_spark
+
+        on_spark = capacity_on_spark(rush)
+        yield Experiment(policies, lambda policy: [measure_on_spark(policy, rush, on_spark)])
+        return
     rate = capacity(rush)
     yield Experiment(policies, lambda policy: [measure(policy, rush, rate)])
 
@@ -192,7 +200,8 @@ def tables(outcomes: Outcomes) -> list[Table]:
         "policy", "capacity, rows/s", "due", "processed", "shed", "pairs", "missing", "wrong", "without a reason",
         "missing after", "most rows kept (bound)", "memory before, most, MB", "holds",
     ]  # fmt: skip
-    title = "Rows that come at twice the capacity, of each stream; (row, query) pairs and joined pairs:"
+    where = " on Spark" if outcomes[0].cell.get("runtime") == "spark" else ""
+    title = f"Rows that come at twice the capacity{where}, of each stream; (row, query) pairs and joined pairs:"
     return [Table(title, heads, body)]
 
 
@@ -204,7 +213,7 @@ def _line(cell: Figures, policy: str, one: Figures) -> list[str]:
         *(f"{count:,}" for count in (*counts, *(found[name] for name in ("pairs", "missing", "wrong", "unexplained")))),
         f"{found['missing_after']:,} of {found['pairs_after']:,}",
         f"{one['most_kept']:,} ({one['bound']:,})",
-        ", ".join(f"{size / 1e6:.0f}" for size in (one["memory_before"], one["memory_most"])),
+        ", ".join(f"{one[size] / 1e6:.0f}" for size in ("memory_before", "memory_most") if size in one) or "-",
         "yes" if one["holds"] else "NO",
     ]
 
@@ -239,8 +248,8 @@ def _rest(group: ScheduledGroup) -> None:
         group.advance()
 
 
-def _compared(group: ScheduledGroup, name: str, found: Sequence[pa.RecordBatch], whole: Counter[Pair]) -> Answers:
-    shed = group.work.state.accounts[name].shed
+def compared(shed: Shed, found: Sequence[pa.RecordBatch], whole: Counter[Pair]) -> Answers:
+    """What came of a query that lost these rows, with what would have come of all of them."""
     there = _rows(found)
     missing = whole - there
     times = np.fromiter((pair[0] for pair in missing.elements()), dtype=np.int64)
@@ -261,7 +270,7 @@ def _rows(batches: Sequence[pa.RecordBatch]) -> Counter[Pair]:
     return found
 
 
-class _World:
+class World:
     """The queries, and the rows of a plan: seconds of each phase, and rows of each stream a second."""
 
     def __init__(self, rush: Rush, policy: str, overload: str, plan: Sequence[tuple[float, float]]) -> None:
@@ -276,6 +285,7 @@ class _World:
             f" WHERE a.k < b.k AND b.k - a.k <= {width});"
             for window in rush.windows
         )
+        self.text = asks + text
         parse_statements(_DECLARED + asks, self._catalogue)
         self._specs = []
         for number, statement in enumerate(parse_statements(text, self._catalogue)):
@@ -283,9 +293,9 @@ class _World:
             requested = sharable(statement.query, self._catalogue)
             assert isinstance(requested, Sharable), requested
             self._specs.append(ConsumerSpec(f"query-{number + 1}", requested, "changes"))
-        self._random = np.random.default_rng(7)
+        self._random = [np.random.default_rng(seed) for seed in (7, 8)]
         self._come = [0, 0]
-        self._given: list[tuple[str, pa.RecordBatch]] = []
+        self.given: list[tuple[str, pa.RecordBatch]] = []
 
     @property
     def names(self) -> list[str]:
@@ -298,26 +308,31 @@ class _World:
 
     def push(self, group: GroupPipeline, seconds: float, *, end: bool = False) -> None:
         """The rows of both streams up to there that have not come yet."""
-        for number, name in enumerate(STREAMS):
-            count = int(np.interp(seconds, self._seconds, self._rows))
-            n = np.arange(self._come[number], max(count, self._come[number]))
-            self._come[number] += len(n)
-            t = np.interp(n + 0.5 * number, self._rows, self._seconds) * SECOND
-            keys = self._random.integers(0, KEYS, len(n))
-            columns = [pa.array(t.astype(np.int64)).cast(_SCHEMA.field(0).type), pa.array(keys), pa.array(n)]
-            batch = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-            self._given.append((name, batch))
+        for name in STREAMS:
+            batch = self.rows(name, seconds)
+            self.given.append((name, batch))
             group.subplan.push(name, batch)
             if end:
                 group.subplan.end(name)
+
+    def rows(self, name: str, seconds: float) -> pa.RecordBatch:
+        """Those of a stream up to there that have not come yet."""
+        number = STREAMS.index(name)
+        count = int(np.interp(seconds, self._seconds, self._rows))
+        n = np.arange(self._come[number], max(count, self._come[number]))
+        self._come[number] += len(n)
+        t = np.interp(n + 0.5 * number, self._rows, self._seconds) * SECOND
+        keys = self._random[number].integers(0, KEYS, len(n))
+        columns = [pa.array(t.astype(np.int64)).cast(SCHEMA.field(0).type), pa.array(keys), pa.array(n)]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
     def at_once(self) -> Iterator[Counter[Pair]]:
         """What the same rows give to each query when nothing is put off."""
         group = GroupPipeline(self._specs, self._catalogue)
         answers: list[list[pa.RecordBatch]] = [[] for _ in self._specs]
-        for number, (name, batch) in enumerate(self._given):
+        for number, (name, batch) in enumerate(self.given):
             group.subplan.push(name, batch)
-            if number + len(STREAMS) >= len(self._given):
+            if number + len(STREAMS) >= len(self.given):
                 group.subplan.end(name)
             if name == STREAMS[-1]:
                 group.advance(lambda index, rows: answers[index].append(rows))

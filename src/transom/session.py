@@ -50,6 +50,7 @@ from transom.plan.catalogue import (
     TableDefinition,
 )
 from transom.plan.options import read_option
+from transom.planner.statistics import Where
 from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
 from transom.program.checkpoint_folder import taken_columns
@@ -62,14 +63,13 @@ from transom.program.first_run import announce_compiling, announce_workers
 from transom.program.inputs import FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
-from transom.program.putting_off import Where
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
 from transom.program.sample import Peek
 from transom.program.shown import shown
-from transom.program.statistics import sampling, this_machine
+from transom.program.statistics import sampling
 from transom.program.streaming_query import StreamingQuery
 from transom.program.taps import Taps
 from transom.runtimes.local.runtime import LocalRuntime
@@ -556,9 +556,7 @@ class Session:
         planned = read_program(text, known, {"batch_rows": PREVIEWED_AT_ONCE}, statistics, one_query=True)
         (one,) = (each for each in planned if each.standing)
         view = one.view() if one.sink is None else None
-        builder = SpecBuilder(
-            self.screen, this_machine, emit, answer=lambda one, name, schema: MemorySink(schema, view)
-        )
+        builder = SpecBuilder(self.screen, emit, answer=lambda one, name, schema: MemorySink(schema, view))
         runtime = LocalRuntime(FirstInputs(self._inputs, rows))
         run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
         end = time.monotonic() + SECONDS_OF_PREVIEW
@@ -637,9 +635,7 @@ class Session:
         """
         rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
         checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
-        builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self.taps
-        )
+        builder = SpecBuilder(self.screen, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self.taps)
         run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
         run = self._runtime.assemble(builder.specs(planned, names), run_options)
         run.listeners += self._listeners
@@ -699,7 +695,7 @@ class Session:
         return explained(one, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader)
 
     def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
-        return self._runtime.dataframe(SpecBuilder(self.screen, self._runtime.machine, emit).specs([one])[0])
+        return self._runtime.dataframe(SpecBuilder(self.screen, emit).specs([one])[0])
 
     def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
         _check_takers(one, spec.on_rows, spec.on_batch)
@@ -727,9 +723,7 @@ class Session:
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
         _check_limit(one)
         dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(
-            self.screen, self._runtime.machine, emit, self._follow, None, dead_letters, answer, taps=self.taps
-        )
+        builder = SpecBuilder(self.screen, emit, self._follow, None, dead_letters, answer, taps=self.taps)
         return builder.specs([one], [name])[0]
 
     def _remembered(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:

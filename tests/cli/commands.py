@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from transom.cli.main import main
-from transom.cli.notices import NOTICE
+from transom.program.first_run import NOTICE
 
 SOURCES = Path(__file__).parents[2] / "src"
 

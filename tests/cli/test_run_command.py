@@ -139,6 +139,7 @@ def test_explain_of_several_queries_says_what_they_share_and_what_spark_rejects(
     assert [plan["shared with"] for plan in plans] == [[2], [1]]
 
 
+@pytest.mark.nightly
 def test_a_run_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     """kill -9 while it follows a growing file; the rest of the file comes later, and the answer is that of one run."""
     path = write_project(tmp_path)

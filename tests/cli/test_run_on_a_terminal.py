@@ -84,7 +84,8 @@ def test_ctrl_c_on_a_display_and_the_command_that_goes_on(tmp_path: Path) -> Non
     assert sides[0] == sides[1] and sides[0].count("\n") == 2
 
 
-@pytest.mark.parametrize("emit", ["lifetimes", pytest.param("latest", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("emit", ["lifetimes", "latest"])
 def test_a_terminal_sink_on_a_terminal(tmp_path: Path, emit: str) -> None:
     write_project(tmp_path, ON_THE_TERMINAL.replace("'lifetimes'", f"'{emit}'"))
     rows = (tmp_path / "data" / "s.csv").read_text()

@@ -35,7 +35,9 @@ def test_run_prints_and_writes_what_the_local_runtime_does(tmp_path: Path) -> No
         found = transom(*arguments, "--cores", "2", folder=tmp_path)
         parts = (tmp_path / f"{runtime}-side").rglob("*.jsonl")
         sides = sorted(line for part in parts for line in part.read_text().splitlines())
-        seen.append((found.returncode, found.stdout, found.stderr, len(sides), set(sides)))
+        # A run that takes longer than a minute, on a machine that has much to do, says every minute how far it is.
+        said = [line for line in found.stderr.splitlines() if " INFO " not in line]
+        seen.append((found.returncode, found.stdout, said, len(sides), set(sides)))
         assert (tmp_path / runtime / "answers" / "out.csv").read_text() == ANSWER
     assert seen[1] == seen[0]
 

@@ -45,13 +45,10 @@ def wait_for_a_batch(folder: Path, run: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("runtime", "number"),
-    [
-        ("local", signal.SIGTERM),
-        pytest.param("local", signal.SIGHUP, marks=pytest.mark.nightly),
-        pytest.param("spark", signal.SIGTERM, marks=pytest.mark.nightly),
-    ],
+    [("local", signal.SIGTERM), ("local", signal.SIGHUP), ("spark", signal.SIGTERM)],
 )
 def test_a_signal_ends_a_run_as_ctrl_c_does(
     tmp_path: Path, temporary: str, runtime: str, number: signal.Signals

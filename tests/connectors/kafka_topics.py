@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """One broker for all tests of a test process."""
+    """One broker for all tests of a test process; whoever kills it starts it again."""
     from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker  # not for tests that need none of it
 
     pytest.importorskip("confluent_kafka")

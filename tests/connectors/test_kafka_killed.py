@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from tests.cli.commands import transom
 from tests.connectors.kafka_topics import TestTopic
 from tests.killing import run_through_kills
-from transom.testing.kafka_broker import BrokerUnavailable, KafkaBroker
+from transom.testing.kafka_broker import KafkaBroker
 
 ROWS = 8_000
 
@@ -28,18 +27,6 @@ INSERT INTO pairs ISTREAM(
     SELECT o.id, p.amount FROM orders [RANGE 60 SECONDS] AS o, payments [RANGE 60 SECONDS] AS p WHERE o.id = p.id);
 INSERT INTO sums SELECT amount, COUNT(*) AS n FROM payments GROUP BY amount;
 """
-
-
-@pytest.fixture
-def mortal() -> Iterator[KafkaBroker]:
-    """A broker of this test alone, as it is killed."""
-    pytest.importorskip("confluent_kafka")
-    try:
-        running = KafkaBroker()
-    except BrokerUnavailable as why:
-        pytest.skip(f"there is no Kafka broker: {why}")
-    with running:
-        yield running
 
 
 def fill(topic: TestTopic, seed: int, partitions: int) -> None:
@@ -63,18 +50,18 @@ def ordinary(topic: TestTopic, keyed: bool) -> object:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("runtime", "batch"), [("local", 50), ("spark", 100)])
-def test_twenty_kills_change_nothing(mortal: KafkaBroker, tmp_path: Path, runtime: str, batch: int) -> None:
-    orders, payments = TestTopic(mortal, 3), TestTopic(mortal, 2)
+def test_twenty_kills_change_nothing(kafka: KafkaBroker, tmp_path: Path, runtime: str, batch: int) -> None:
+    orders, payments = TestTopic(kafka, 3), TestTopic(kafka, 2)
     fill(orders, 1, 3)
     fill(payments, 2, 2)
     found = []
     for broken in (False, True):
-        pairs, sums = TestTopic(mortal, 2), TestTopic(mortal)
+        pairs, sums = TestTopic(kafka, 2), TestTopic(kafka)
         program = tmp_path / f"{broken}.cql"
         topics = {"orders": orders, "payments": payments, "pairs": pairs, "sums": sums}
         program.write_text(PROGRAM.format(**{name: topic.said for name, topic in topics.items()}))
         if broken:
-            run_through_kills((program, "--set", f"batch_rows={batch}"), tmp_path / "kept", runtime, (mortal,))
+            run_through_kills((program, "--set", f"batch_rows={batch}"), tmp_path / "kept", runtime, (kafka,))
         else:
             done = transom("run", program, "--end")
             assert done.returncode == 0, done.stderr

@@ -97,5 +97,6 @@ def test_windows_on_both_sides_bound_q7(inputs: Inputs, database: duckdb.DuckDBP
     assert found == Counter(database.execute(ANSWERS["q7"]).fetchall()) and bounded
 
 
+@pytest.mark.nightly
 def test_the_readme(tmp_path: Path) -> None:
     follow("nexmark", tmp_path)

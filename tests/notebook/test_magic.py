@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from transom import Session, StreamingQuery, TransomError
-from transom.notebook.live import Html, Running
+from transom.notebook.live_display import Html, Running
 from transom.notebook.magic import run_cell
 from transom.program.lifetimes_svg import lifetimes_svg
 from transom.program.live_answer import Bar

@@ -250,7 +250,7 @@ JOIN: Final = (
     ),
     Bug(
         "slice_keeps_a_row_open_that_ended",
-        "kernels/slices.py",
+        "kernels/shorter_steps.py",
         "open_id[ended] = NO_OPEN_ID",
         "open_id[ended[1:]] = NO_OPEN_ID",
         "a row that ends in a later slice of its step waits for an end that was reported already",

@@ -24,7 +24,7 @@ OVER: Final = (
     Bug(
         "empty_frame_loses_its_row",
         "plan/rewrites/join_frames.py",
-        'OuterJoin(rows, groups, "left", predicate)',
+        'OuterJoin(rows, groups, "left", predicate, excerpt=node.excerpt)',
         "Join((rows, groups), predicate)",
         "a row whose frame is empty is not in the answer",
     ),

@@ -196,4 +196,18 @@ SHARING: Final = (
         'Pipeline(subplan, self._catalogue, "lifetimes")',
         "of a shared outer join rows without a partner are told when they are over",
     ),
+    Bug(
+        "planned_clock_is_that_of_the_wall",
+        "pipeline/scheduled_join.py",
+        "        return self.state.now\n",
+        "        return time.time_ns() // 1_000\n",
+        "a batch that runs again on Spark does other work than the first time, and rows are lost or there twice",
+    ),
+    Bug(
+        "pairs_of_those_who_wait_forgotten",
+        "pipeline/scheduled_join.py",
+        "begun.policy, begun.found = state.policy, state.found",
+        "begun.policy, begun.found = state.policy, []",
+        "a query that is behind loses pairs when another one comes or goes",
+    ),
 )

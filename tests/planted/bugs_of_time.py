@@ -351,8 +351,8 @@ RESTART: Final = (
     Bug(
         "restart_forgets_unsorted_ends",
         "state/codec.py",
-        "for name in _fields(type(value))}",
-        'for name in _fields(type(value)) if name != "unsorted"}',
+        "for name in _fields(kind)}",
+        'for name in _fields(kind) if name != "unsorted"}',
         "a part of the state is not saved: rows whose end was known before a restart never leave",
     ),
 )

@@ -14,6 +14,7 @@ from transom.core.time import FOREVER, UNBOUNDED, from_datetime
 from transom.cql.statements import parse_statements
 from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.scheduled import ScheduledGroup
+from transom.pipeline.scheduled_state import Shed
 from transom.plan.algebra import Node, Stream
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
 from transom.planner.scheduling import Schedule, schedule_of
@@ -71,6 +72,8 @@ class Trial:
     def __post_init__(self) -> None:
         count = self.random.randint(1, len(self.waiting))
         self.here, self.waiting = self.waiting[:count], self.waiting[count:]
+        self.shed: dict[str, Shed] = {}
+        """What queries have lost, where somebody reported it."""
         self.group = self._made()
 
     def _made(self) -> ScheduledGroup:
@@ -187,7 +190,8 @@ class Trial:
         return bool(lost) and any(instant >= max(lost) + max(requested.windows) for instant in expected.instants)
 
     def _lost(self, requested: AskedQuery) -> set[int]:
-        shed = self.group.work.state.accounts[requested.member.name].shed
+        name = requested.member.name
+        shed = self.shed.get(name) or self.group.work.state.accounts[name].shed
         assert (shed.first == shed.last).all()
         return set(shed.first.tolist())
 

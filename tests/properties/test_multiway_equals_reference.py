@@ -17,7 +17,7 @@ from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
 from transom.pipeline import fragment_partition
 from transom.planner.multiway_cost import TACTICS
@@ -48,7 +48,7 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
             monkeypatch.setattr(fragment_partition, "SLICE_ROWS", random.choice([1, 3, 1 << 15]))
             monkeypatch.setattr(mjoin, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(mjoin, "BLOCK", random.choice([8, 1 << 20]))
-            monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
+            monkeypatch.setattr(shorter_steps, "SLICE", random.choice([1, 4, 1 << 10]))
             monkeypatch.setattr(parallel_tree, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(parallel_tree, "BLOCK", random.choice([8, 1 << 20]))
             monkeypatch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))

@@ -18,7 +18,7 @@ from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
 from transom.kernels.worker_pool import WorkerPool
 from transom.runtimes.reference.history import difference
@@ -55,7 +55,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         for module in (mjoin, parallel_tree):
             monkeypatch.setattr(module, "PART", random.choice([1, 4, 1 << 13]))
             monkeypatch.setattr(module, "BLOCK", random.choice([8, 1 << 20]))
-        monkeypatch.setattr(slices, "SLICE", random.choice([1, 4, 1 << 10]))
+        monkeypatch.setattr(shorter_steps, "SLICE", random.choice([1, 4, 1 << 10]))
         answer = (locally if random.random() < 0.7 else in_partitions)(example, random)
         reported = difference(example.expected, answer)
         assert reported is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{reported}"

@@ -101,6 +101,28 @@ def test_what_is_not_shared(text: str) -> None:
     assert "shared with" not in session.explain(text)
 
 
+@pytest.mark.parametrize(
+    "joined",
+    [
+        "a [RANGE 5 SECONDS], b [RANGE 4 SECONDS], c [RANGE 3 SECONDS] WHERE a.k = b.k AND b.k = c.k",
+        "a [PARTITION BY k ROWS 3], b [RANGE 5 SECONDS] WHERE a.k = b.k",
+        "a [PARTITION BY k SESSION 2 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k",
+    ],
+)
+def test_joins_whose_windows_cannot_differ_are_shared_where_they_are_the_same(joined: str) -> None:
+    """Of any number of inputs, and with windows by partition; an aggregate that needs no pairs only when asked."""
+    text = f"SELECT a.k, b.x FROM {joined} AND a.x > 1; SELECT a.k, COUNT(*) AS n FROM {joined} GROUP BY a.k"
+    answers = []
+    for sharing in ("on", "off"):
+        session = Session(sharing=sharing)
+        for late, name in enumerate("abc"):
+            times = (NOON + timedelta(seconds=late + i + i // 4) for i in range(16))
+            session.stream(name, [{"t": t, "k": i % 2, "x": i} for i, t in enumerate(times)], time="t")
+        assert session.explain(text).count("shared with query") == (2 if sharing == "on" else 0)
+        answers.append([in_order(result.to_pylist()) for result in session.execute(text)])
+    assert answers[0] == answers[1] and all(map(len, answers[0]))
+
+
 def sunk(folder: Path, queries: tuple[str, ...] = QUERIES) -> str:
     text = VIEW
     for number, query in enumerate(queries):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NoReturn
@@ -87,6 +88,8 @@ class _TokenWords(Reader):
 
     def __init__(self, owner: _ExpressionParser) -> None:
         self.owner = owner
+        self._known: dict[int, Word] = {}
+        """The same word is looked at again and again: whether it is this, or that."""
 
     @property
     def source(self) -> QueryText:  # type: ignore[override]
@@ -98,7 +101,10 @@ class _TokenWords(Reader):
         if not 0 <= at < owner._tokens_size:
             stop = owner._tokens[-1].end + 1 if owner._tokens else 0
             return Word("end", "", stop, stop + 1)
-        return _word(owner._tokens[at])
+        found = self._known.get(at)
+        if found is None:
+            found = self._known[at] = _word(owner._tokens[at])
+        return found
 
     def skip(self, words: int = 1) -> None:
         self.owner._advance(words)
@@ -165,8 +171,9 @@ class _ExpressionParser(parser.Parser):
         TokenType.STAR: lambda self, token: self.expression(exp.Star(), token),
     }
 
-    @property
+    @cached_property
     def words(self) -> _TokenWords:
+        """Of what is read now: `parse` takes a parser for every statement."""
         return _TokenWords(self)
 
     def _parse_statement(self) -> exp.Expr | None:

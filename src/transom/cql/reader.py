@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal as OneOf
 from typing import NoReturn, TypeVar
 
@@ -29,7 +30,7 @@ class Word:
     start: int
     stop: int
 
-    @property
+    @cached_property
     def capitals(self) -> str:
         """What keywords are compared with; nothing for quoted words and texts, which are never keywords."""
         return "" if self.kind in ("quoted", "text", "end") else self.text.upper()
@@ -65,7 +66,9 @@ class Reader(ABC):
     # --- looking and taking ------------------------------------------------------------------------------------------
 
     def at(self, *words: str) -> bool:
-        return all(self.word(i).capitals == word for i, word in enumerate(words))
+        if self.word().capitals != words[0]:  # nearly always
+            return False
+        return all(self.word(i).capitals == words[i] for i in range(1, len(words)))
 
     def take(self, *words: str) -> bool:
         """Reads the words if they stand here."""

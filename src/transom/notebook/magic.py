@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 from transom.core.emit_modes import EMITS
 from transom.core.errors import OptionError, TransomError
-from transom.notebook.live import LiveDisplay, Running, Show
+from transom.notebook.live_display import LiveDisplay, Running, Show
 from transom.program.live_answer import LiveView
 from transom.program.result import Results
 from transom.program.streaming_query import StreamingQuery

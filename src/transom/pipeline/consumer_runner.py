@@ -14,6 +14,7 @@ import pyarrow as pa
 from transom.core.delta import Delta
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator
+from transom.kernels.shared_join.node import SharedJoin
 from transom.pipeline.consumer import PAIRS, Consumer
 from transom.pipeline.exchange import FeedState, owned_here
 from transom.pipeline.output import OutputWriter
@@ -57,6 +58,7 @@ class ConsumerRunner:
         self.stage = Stage(self.part, output, consumer.root if answers else None)
         self.state = self.start()
         self.read: tuple[int, ...] = ()
+        self._indexes: tuple[int, ...] | None = None
 
     def start(self) -> ConsumerState:
         """What it remembers before its first step."""
@@ -70,7 +72,10 @@ class ConsumerRunner:
 
     def read_from(self, subplan: Operator) -> None:
         """The join has the columns of this operator from now on."""
-        self.read = self.consumer.columns_in(subplan)[PAIRS]
+        node = subplan.node
+        indexes = node.indexes if isinstance(node, SharedJoin) else ()
+        if indexes != self._indexes:  # of many queries most find it as it was
+            self.read, self._indexes = self.consumer.columns_in(subplan)[PAIRS], indexes
 
     def advance(self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int) -> Advanced:
         """With pairs in the columns of `read`, and the other outputs by name. Of the step only the times are taken."""

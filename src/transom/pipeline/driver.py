@@ -360,7 +360,7 @@ class Pipeline:
         """Raise Unsound where a state cannot be one of this query."""
         alike(self._start(self.gates.start()), saved)
         for part, memory in zip(self._parts, saved.stages, strict=True):
-            part.check(memory.part, memory.feeds.values())
+            part.check_kernels(memory.part, memory.feeds.values())
         need(all(isinstance(counters, Counters) for counters in saved.outside.values()))
         self.gates.check(saved.gates)
         self.check_tables(saved.static)
@@ -371,7 +371,7 @@ class Pipeline:
         for name, batches in saved.items():
             need(all(batch.schema.equals(self.statics[name].columns.held()) for batch in batches))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Names the plan: operators, tactics and expressions; a checkpoint of another plan is rejected."""
         if self._spread is not None:

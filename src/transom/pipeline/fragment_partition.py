@@ -46,6 +46,9 @@ from transom.pipeline.partition_status import partition_status
 from transom.pipeline.partitions import Partition, Partitions
 from transom.pipeline.pushed_prefix import apply_prefix
 from transom.pipeline.routes import Routes
+from transom.pipeline.scheduled_batch import ScheduledBatch
+from transom.pipeline.scheduled_join import sides_of
+from transom.pipeline.scheduled_partition import ScheduledPartition
 from transom.pipeline.seen import brief, digest, heard, unpacked_times
 from transom.pipeline.spilling import store_of
 from transom.pipeline.stage import Advanced, Stage
@@ -75,6 +78,8 @@ class FragmentPartition:
         store, indexes = store_of(layout.catalogue, home, referred=False), layout.partitions_of(fragment)
         self.spread = None if layout.spread is None else Partitions(layout.spread, layout.catalogue)
         operators = self.fragment.operators if self.spread is None else ()
+        if layout.schedule is not None:  # the join is made apart
+            operators = tuple(operator for operator in operators if operator is not layout.root)
         finals = layout.finals
         self.part = Part(
             operators, channels, layout.catalogue, layout.tick, store=store, indexes=indexes, finals=finals
@@ -91,7 +96,7 @@ class FragmentPartition:
         answers = answers and (consumer is not None or not layout.consumers)
         output = OutputWriter.of(root, emit) if answers else None
         self._stage = Stage(self.part, output, root if answers and operators else None)
-        joins = bool(layout.consumers) and any(o is layout.root for o in operators)
+        joins = bool(layout.consumers) and any(o is layout.root for o in self.fragment.operators)
         self.beside = {
             each.spec.name: ConsumerRunner(each, layout.partitions)
             for each in layout.consumers
@@ -110,6 +115,11 @@ class FragmentPartition:
                 inputs[name] = InputGate(definition, layout.tick, layout.origin)
                 self.source_of[name] = source
         self.gates = InputGates(inputs, layout.tick, layout.origin, self.source_of)
+        self.scheduled = None
+        if layout.schedule is not None:
+            self.scheduled = ScheduledPartition(
+                layout.root, list(self.beside.values()), layout.catalogue, layout.tick, layout.schedule
+            )
         self.state = self.start()
         self.decisions = Decisions()
         self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000
@@ -129,14 +139,19 @@ class FragmentPartition:
         consumers = {key: runner.start() for key, runner in self.beside.items()}
         routes = {channel.called: Routes() for channel in self._sends}
         stages = [] if self.spread is None else self.spread.start()
-        return PartitionState(self.part.start(), gates, emit, feeds, static, consumers, routes, stages=stages)
+        scheduled = [] if self.scheduled is None else [self.scheduled.start()]
+        return PartitionState(
+            self.part.start(), gates, emit, feeds, static, consumers, routes, stages=stages, scheduled=scheduled
+        )
 
     def restored(self, data: bytes, classes: Iterable[type]) -> PartitionState:
         """A memory that was saved; CheckpointError where it cannot be one of this partition."""
         with codec.restoring():
             found: PartitionState = codec.decode(data, classes)
+            if self.scheduled is not None:
+                self.scheduled.mend(found.scheduled)
             alike(self.start(), found)
-            self.part.check(found.part, found.feeds.values())
+            self.part.check_kernels(found.part, found.feeds.values())
             self.gates.check(found.gates)
             for channel in self._sends:
                 found.routes[channel.called].check_partitions(self.layout.partitions_of(channel.fragment))
@@ -144,7 +159,7 @@ class FragmentPartition:
             for key, runner in self.beside.items():
                 runner.check(found.consumers[key])
             for partition, memory in self._partitions(found):
-                partition.stage.part.check(memory.part, memory.feeds.values())
+                partition.stage.part.check_kernels(memory.part, memory.feeds.values())
             return found
 
     def step(self, messages: Iterable[Message], decided: Sequence[Any] = ()) -> list[Message]:
@@ -162,8 +177,11 @@ class FragmentPartition:
         out = Outgoing(self.layout, self.partition, self.stage_number, self.state.routes)
         self._admit(parts, out)
         self._pass_on(parts, out)
+        self._begin_scheduled(parts)
         found = self.gates.next_step()
-        if found is None:
+        if self.scheduled is not None:
+            self._advance_scheduled(self.scheduled, found, parts, out)
+        elif found is None:
             for name, rejected_rows in self.gates.reject_unbegun().items():
                 self._reject(name, rejected_rows, out)
             self._catch_up(out)
@@ -172,6 +190,8 @@ class FragmentPartition:
             self._flush(out)
         for part in self._parts:
             part.drain()  # the state is written next
+        if self.scheduled is not None:
+            self.scheduled.join.work.drain()
         return out.messages()
 
     def status(self) -> Message:
@@ -212,7 +232,8 @@ class FragmentPartition:
             next_timer = min(next_timer, partition.stage.next_timer(memory))
         for key, runner in self.beside.items():
             runner.state = self.state.consumers[key]
-            next_timer = min(next_timer, runner.next_timer)
+            if self.scheduled is None:  # else it is not there yet
+                next_timer = min(next_timer, runner.next_timer)
         return self.gates.wake(self.gates.next_timer(next_timer))
 
     @property
@@ -422,6 +443,59 @@ class FragmentPartition:
             )
             self._step(step, parts, out)
             before = at
+
+    # --- work that is put in order -----------------------------------------------------------------------------------
+
+    def _begin_scheduled(self, parts: Sequence[Frame]) -> None:
+        if self.scheduled is None:
+            return
+        for key, runner in self.beside.items():
+            runner.state = self.state.consumers[key]
+        (memory,) = self.state.scheduled
+        self.scheduled.begin(memory, ScheduledBatch.of(parts))
+
+    def _advance_scheduled(
+        self,
+        scheduled: ScheduledPartition,
+        found: tuple[int, int, int] | None,
+        parts: Sequence[Frame],
+        out: Outgoing,
+    ) -> None:
+        """Take in what time has passed, no more of it at once than may wait, and give each such part its turn."""
+        last_used = self._last_used()
+        keys = list(self.beside)
+
+        def turn(last: bool) -> None:
+            scheduled.turn(self.gates, last_used, lambda index, rows: out.answer(keys[index], rows), last)
+
+        if found is not None:
+            before, frontier, origin = found
+            stops = self._stops_for(scheduled.join.schedule.buffer, before, frontier)
+            for at in stops:
+                step = Step(before, at, origin, self.state.part.open_ids, last_row=self.gates.last_row)
+                released = {name: self._released(name, at) for name in self.gates.inputs if name in self.channels}
+                brought: dict[str, Brought] = {
+                    name: self._come_in(self.channels[name], rows) for name, rows in released.items()
+                }
+                given = self._stage.advance(self.state, brought, step, last_used)
+                self.state.gates.frontier = before = at
+                scheduled.join.arrive(sides_of(self.layout.root, self.part, given.deltas))
+                turn(last=at == frontier)
+        elif self.gates.state.frontier is not None:
+            turn(last=True)
+        else:
+            return
+        scheduled.join.forget(self.gates.state.origin)
+        self._flush(out)
+
+    def _stops_for(self, rows: int, before: int, frontier: int) -> list[int]:
+        """Where to step to, so that no more than so many rows of an input are taken in by a step."""
+        stops: set[int] = set()
+        for state in self.state.gates.inputs.values():
+            if state.waiting:
+                times = np.sort(np.concatenate([part.t for part in state.waiting]))
+                stops.update(times[rows::rows].tolist())
+        return [*sorted(t for t in stops if before < t < frontier), frontier]
 
     @property
     def _working_clock(self) -> Callable[[], int] | None:

@@ -12,13 +12,14 @@ what they are called in their own query, whoever else is there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
 from transom.kernels.operator import Operator, scanned
+from transom.kernels.shared_join.node import SharedJoin
 from transom.kernels.slide_join.node import SlideJoin
 from transom.pipeline.answer import held_output, meeting_columns, output_form, output_key, output_schema
 from transom.pipeline.consumer import PAIRS, Consumer, outputs_of
@@ -29,6 +30,7 @@ from transom.planner.columns_read import columns_read
 from transom.planner.final import seen_at_the_end
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import Exchange, Fragment, fragments, kept_together
+from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.slide_join import check_share
 
 SINK: Final = 0
@@ -168,6 +170,14 @@ class Layout:
         return Layout(self.root, self.catalogue, self.emit, self.threads, self.unordered)
 
     @cached_property
+    def schedule(self) -> Schedule | None:
+        """How the work of the join is put in order; only where all of it is in one partition can it be."""
+        if self.partitions > 1 or not isinstance(self.root.node, SharedJoin) or not self.consumers:
+            return None
+        found = schedule_of(self.consumers[0].spec.of_join, self.consumers[0].catalogue, batches=True)
+        return found if isinstance(found, Schedule) else None
+
+    @cached_property
     def tick(self) -> int:
         return time_settings(self.catalogue)[0]
 
@@ -248,6 +258,7 @@ class Layout:
         """Names the plan and its layout; state of another one is rejected."""
         settings: list[object] = [self.emit_name, self.tick, self.origin, self.partitions, sorted(self.unordered)]
         settings += ["open"] if self.open else []
+        settings += [] if self.schedule is None else [["schedule", *astuple(self.schedule)]]
         settings += [["threads", self.threads]] if self.spread is not None else []
         settings += [(each.spec.name, each.fingerprint, each.begin) for each in self.consumers]
         return fingerprint(self.operators, *settings)

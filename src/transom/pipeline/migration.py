@@ -22,6 +22,7 @@ from transom.pipeline.fragment_partition import FragmentPartition
 from transom.pipeline.layout import SHARED, Layout
 from transom.pipeline.part import Part, PartState
 from transom.pipeline.partition_state import PartitionState
+from transom.pipeline.scheduled_state import ScheduledMemory
 from transom.plan.algebra import Window
 from transom.planner.sharing import length_of
 
@@ -83,11 +84,24 @@ def migrated_partition(old: FragmentPartition, layout: Layout) -> tuple[Partitio
     if name[0] == SHARED:
         new = FragmentPartition(layout, number, old.partition)
         assert new.source_of == old.source_of, "the same rows come to it as before"
-        part = migrated(state.part, kept_by(old.layout.root), layout.root, new.part)
+        if new.scheduled is not None and new.state.scheduled:
+            state = replace(state, scheduled=[_migrated_work(old, new)])
+            part = state.part
+        else:
+            part = migrated(state.part, kept_by(old.layout.root), layout.root, new.part)
         consumers = {key: state.consumers.get(key, fresh) for key, fresh in new.state.consumers.items()}
         routes = {channel: state.routes.get(channel, fresh) for channel, fresh in new.state.routes.items()}
         state = replace(state, part=part, consumers=consumers, routes=routes)
     return (number, old.partition), state
+
+
+def _migrated_work(old: FragmentPartition, new: FragmentPartition) -> ScheduledMemory:
+    """What is put in order goes on with other queries; what waited for those before is done first."""
+    assert new.scheduled is not None
+    (memory,) = old.state.scheduled
+    new.scheduled.begin(new.state.scheduled[0], None)
+    new.scheduled.take_over(memory, [note.indexes for note in kept_by(old.layout.root)], old.state.gates.frontier)
+    return replace(memory, join=new.scheduled.join.work.state)
 
 
 def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[PartitionId, PartitionState]:

@@ -24,6 +24,7 @@ from transom.pipeline.frames import DEAD_LETTERS, FRAMES, Frame, Message, pack
 from transom.pipeline.layout import SINK, Channel, Layout
 from transom.pipeline.leap import Leap
 from transom.pipeline.pushed_prefix import rows_by_partition
+from transom.pipeline.scheduled_batch import ScheduledBatch
 from transom.pipeline.seen import packed_times, seen_frame
 from transom.plan.catalogue import StreamDefinition
 
@@ -59,7 +60,7 @@ class Packer:
 
     If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
     they go. If the time of the query had `begun` before this batch, nobody has to know where it might. Where rows have
-    no way to go nobody `sifts` them before they are there.
+    no way to go nobody `sifts` them before they are there. `schedule` is passed on as it is.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Packer:
         follows: bool = False,
         begun: bool = False,
         sifts: bool = True,
+        schedule: ScheduledBatch | None = None,
     ) -> None:
         self._layout = layout
         self._sender = sender
@@ -77,6 +79,7 @@ class Packer:
         self._follows = follows
         self._begun = begun
         self._sifts = sifts
+        self._schedule = schedule
         self._splits: dict[tuple[str, str | None], InputSplit] = {}
         """By the input and, where its partitions are written side by side, the partition."""
         self._parts: dict[tuple[int, int], list[Frame]] = defaultdict(list)
@@ -155,7 +158,8 @@ class Packer:
 
     def finish(self) -> Iterator[Message]:
         """What is left, and to every partition what this task saw, which is packed once."""
-        seen = pack(self._seen(*key, split) for key, split in self._splits.items())
+        scheduled = [] if self._schedule is None else [self._schedule.frame()]
+        seen = pack([*(self._seen(*key, split) for key, split in self._splits.items()), *scheduled])
         for number, stage_number in self._layout.stage_number.items():
             if stage_number == 1:
                 for partition in range(self._layout.partitions_of(number)):

@@ -121,6 +121,10 @@ class Part:
         `feeds` are the other owners of open row ids here: of rows that came from elsewhere.
         """
         alike(self.start(), state)
+        self.check_kernels(state, feeds)
+
+    def check_kernels(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
+        """The same, of a state that is built like a fresh one."""
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):

@@ -14,6 +14,7 @@ from transom.pipeline.memory import StageMemory
 from transom.pipeline.part import PartState
 from transom.pipeline.registry import STATE_CLASSES
 from transom.pipeline.routes import Routes
+from transom.pipeline.scheduled_state import SCHEDULED_IN_PARTITIONS, ScheduledMemory
 
 
 @dataclass
@@ -23,7 +24,8 @@ class PartitionState:
     `in_prefix` counts, for operators that belong to no fragment, the rows that came to them and that went on. Numbers
     are those of operators in their own query. `consumers` is what queries remember that run beside a join they share.
     `routes` says by channel where rows went whose ends are open.
-    `stages` is what partitions within this partition remember; where there are any, `part` is empty.
+    `stages` is what partitions within this partition remember; where there are any, `part` is empty. `scheduled` is
+    what a join remembers whose work is put in order.
     """
 
     part: PartState
@@ -39,7 +41,14 @@ class PartitionState:
     rows_out: int = 0
     steps: int = 0
     stages: list[StageMemory] = field(default_factory=list)
+    scheduled: list[ScheduledMemory] = field(default_factory=list)
 
 
-PARTITION_CLASSES: Final[tuple[type, ...]] = (*STATE_CLASSES, ConsumerState, PartitionState, Routes)
+PARTITION_CLASSES: Final[tuple[type, ...]] = (
+    *STATE_CLASSES,
+    *SCHEDULED_IN_PARTITIONS,
+    ConsumerState,
+    PartitionState,
+    Routes,
+)
 """The closed list of what a saved partition may hold."""

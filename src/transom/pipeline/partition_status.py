@@ -10,6 +10,7 @@ from transom.pipeline.exhausted import Kept
 from transom.pipeline.layout import SHARED
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.part import Part, PartState
+from transom.pipeline.scheduled_state import ScheduledMemory
 from transom.planner.explain import title
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
                 leaps[partition.source_of[name]] = [leap.before, leap.to, leap.late]
     in_prefix = {int(number): [came, went, 0, 0.0, 0, 0] for number, (came, went) in state.in_prefix.items()}
     done = [_done(part, memory, partition.numbers) for part, memory in partition.hosted(state)]
+    done += [{partition.numbers[id(partition.layout.root)]: _scheduled(each)} for each in state.scheduled]
     queries: dict[str, dict[str, Any]] = {
         key: {"operators": done, "rows_out": rows_out}
         for key, done, rows_out in (
@@ -67,7 +69,15 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         "frontier": state.gates.frontier,
         "wake": partition.wake,
         "queries": queries,
+        "scheduled": None if partition.scheduled is None else partition.scheduled.status(partition.gates),
     }
+
+
+def _scheduled(memory: ScheduledMemory) -> list[float]:
+    """What a join has done whose work is put in order, and what it keeps."""
+    counters, kept = memory.counters, memory.join
+    done = [counters.rows_in, counters.rows_out, counters.ends_out, counters.seconds]
+    return [*done, state_bytes(kept), state_rows(kept)]
 
 
 def _done(part: Part, state: PartState, numbers: Mapping[int, int]) -> dict[int, list[float]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.shared_join.arrived import ArrivedRows
+from transom.pipeline.part import Counters
 from transom.scheduling.backlog import Backlog, BacklogSide
 from transom.scheduling.policy import PolicyState
 
@@ -122,6 +123,38 @@ class ScheduledJoinState:
     found: list[FoundPairs] = field(default_factory=list)
 
 
+@dataclass
+class MeasuredWork:
+    """When the measurements began and when the last one was; work done since, and the time it took.
+
+    `capacity` is what could be done in an interval by the last one, 0 as long as nobody knows.
+    """
+
+    started: int
+    last: int
+    done: int = 0
+    busy: int = 0
+    capacity: float = 0.0
+
+
+@dataclass
+class PlannedTime:
+    """A clock that goes by the work that is done: `speed` is the effort of a second. None: nobody has said so."""
+
+    now: int = 0
+    speed: float | None = None
+
+
+@dataclass
+class ScheduledMemory:
+    """What a partition remembers of a join whose work is put in order, `counters` of what the join has done."""
+
+    join: ScheduledJoinState
+    counters: Counters
+    measured: MeasuredWork
+    time: PlannedTime
+
+
 SCHEDULED_CLASSES: Final[tuple[type, ...]] = (
     ArrivedRows,
     Backlog,
@@ -132,3 +165,6 @@ SCHEDULED_CLASSES: Final[tuple[type, ...]] = (
     Shed,
     BacklogSide,
 )
+
+SCHEDULED_IN_PARTITIONS: Final = (*SCHEDULED_CLASSES, MeasuredWork, PlannedTime, ScheduledMemory)
+"""The same where a partition keeps it, beside what counts."""

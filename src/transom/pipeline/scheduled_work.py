@@ -21,7 +21,7 @@ from transom.core.time import UNBOUNDED, format_instant
 from transom.kernels.columns import empty_batch
 from transom.kernels.shared_join.arrived import partners, spread
 from transom.kernels.shared_join.join import SharedJoinKernel
-from transom.pipeline.scheduled_state import FoundPairs, ScheduledJoinState
+from transom.pipeline.scheduled_state import FoundPairs, MeasuredWork, ScheduledJoinState
 from transom.planner.scheduling import Schedule
 from transom.scheduling.backlog import WorkRun
 from transom.scheduling.levels import levels_of
@@ -35,33 +35,44 @@ INTERVAL: Final = 500_000
 
 PAIRS_AT_ONCE: Final = 1 << 16
 _ROWS_AT_ONCE: Final = 1 << 12
+EFFORT_OF_A_RUN: Final = 1 << 13
+EFFORT_OF_A_ROW: Final = 1 << 4
+"""Compared with looking at one pair of rows."""
+
 MOMENT: Final = 256  # rows of both sides that are of one age to the scheduler
 _MEASUREMENTS_KEPT: Final = 7_200
 
 
 class Measurements:
-    """What the scheduler measured, at which time of the clock; the latest ones."""
+    """What the scheduler measured, at which time of the clock; the latest ones.
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    `spend` hears of the effort of every piece of work, for a clock that does not go by itself.
+    """
+
+    def __init__(self, now: Callable[[], int], spend: Callable[[int], None] = lambda effort: None) -> None:
         self.now = now
+        self.spend = spend
         self.trace = Trace()
-        self._started = self._last = now()
-        self._done, self._busy = 0, 0
-        self.capacity = float("inf")  # as long as nobody knows
+        self.state = MeasuredWork(now(), now())
+
+    @property
+    def capacity(self) -> float:
+        """The work that can be done in an interval, in units of window; infinite as long as nobody knows."""
+        return self.state.capacity or float("inf")
 
     def note(self, units: int, since: int) -> None:
         """So much work was done since then, in units of window."""
-        self._done += units
-        self._busy += self.now() - since
+        self.state.done += units
+        self.state.busy += self.now() - since
 
     def measure(self, scheduler: Scheduler, buffer: int) -> None:
         """If an interval is over."""
-        now = self.now()
-        if now - self._last < INTERVAL:
+        now, state = self.now(), self.state
+        if now - state.last < INTERVAL:
             return
-        self._last = now
-        if self._busy > 0:  # what could be done in an interval with nothing else to do
-            self.capacity, self._done, self._busy = INTERVAL * self._done / self._busy, 0, 0
+        state.last = now
+        if state.busy > 0:  # what could be done in an interval with nothing else to do
+            state.capacity, state.done, state.busy = INTERVAL * state.done / state.busy, 0, 0
         backlog = scheduler.backlog
         sides = zip(backlog.sides, backlog.recent, strict=True)
         leaving = [max(0, side.arrived - side.left + recent - buffer) for side, recent in sides]
@@ -69,7 +80,7 @@ class Measurements:
         load = scheduler.measure(leaving, self.capacity)
         after = scheduler.policy.readings.decide == "after"
         alpha = load.threshold(scheduler.state.beta if after else before)
-        self.trace.note((now - self._started) / 1_000_000, load, alpha, scheduler.state)
+        self.trace.note((now - state.started) / 1_000_000, load, alpha, scheduler.state)
         if len(self.trace.time) > 2 * _MEASUREMENTS_KEPT:
             for column in vars(self.trace).values():
                 del column[:_MEASUREMENTS_KEPT]
@@ -166,12 +177,15 @@ class ScheduledWork:
         """The first rows of a run, with their part of the rows of the other side; how many rows that were."""
         mine, others = self.state.sides[run.side], self.state.sides[1 - run.side]
         lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.target))
+        looked_at = 0
         if lo < hi and len(others):
             t = mine.t[run.first - mine.first : run.stop - mine.first]
             begin, end = partners(t, others, run.side == 1, lo, hi)
             rows = int(np.searchsorted(np.cumsum(end - begin), PAIRS_AT_ONCE, side="right"))
             run = run.cut(max(rows, 1))
+            looked_at = int((end - begin)[: run.rows].sum())
             self._find(run, begin[: run.rows], end[: run.rows])
+        self._measurements.spend(EFFORT_OF_A_RUN + EFFORT_OF_A_ROW * run.rows + looked_at)
         self.scheduler.did(run)
         self._processed[self.levels.span(run.done, run.target)] += run.rows
         return run.rows

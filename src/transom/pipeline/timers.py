@@ -9,8 +9,9 @@ nothing every time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -49,6 +50,11 @@ def nothing_like(delta: Brought) -> Brought:
 _NONE: Final = no_int64s()
 
 
+@cache
+def _is_punctual(kind: type) -> bool:
+    return issubclass(kind, Punctual)
+
+
 def _timed(kernels: tuple[Kernel, ...]) -> list[tuple[int, Punctual]] | None:
     """Those of an operator's kernels that can tell when they are due, and their places; None where one cannot.
 
@@ -56,10 +62,10 @@ def _timed(kernels: tuple[Kernel, ...]) -> list[tuple[int, Punctual]] | None:
     """
     found: list[tuple[int, Punctual]] = []
     for index, kernel in enumerate(kernels):
-        if not isinstance(kernel, Punctual):
+        if not _is_punctual(type(kernel)):
             return None
         if kernel.start() is not None:
-            found.append((index, kernel))
+            found.append((index, cast(Punctual, kernel)))
     return found
 
 

@@ -93,6 +93,35 @@ class OfRelation(Node):
         return replace(self, input=a_relation(inputs[0]))
 
 
+@dataclass(frozen=True)
+class OfTwo(Node):
+    """A node with two inputs, both of them relations."""
+
+    left: Relation
+    right: Relation
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
+
+
+@dataclass(frozen=True)
+class OfSeveral(Node):
+    """A node with two relations or more as its inputs."""
+
+    relations: tuple[Relation, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.relations
+
+    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
+        return replace(self, relations=tuple(a_relation(node) for node in inputs))
+
+
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
@@ -330,7 +359,7 @@ class Unnest(OfRelation, Relation):
 
 
 @dataclass(frozen=True)
-class Join(Relation):
+class Join(OfSeveral, Relation):
     """Inner join of two or more relations; the columns of all of them side by side; no predicate is a cross join."""
 
     relations: tuple[Relation, ...]
@@ -344,16 +373,9 @@ class Join(Relation):
     def schema(self) -> Schema:
         return Schema(tuple(column for relation in self.relations for column in relation.schema))
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.relations
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, relations=tuple(a_relation(node) for node in inputs))
-
 
 @dataclass(frozen=True)
-class OuterJoin(Relation):
+class OuterJoin(OfTwo, Relation):
     """The pairs of an inner join; and of the named side, or of both, each row with NULLs while it has no partner."""
 
     left: Relation
@@ -364,13 +386,6 @@ class OuterJoin(Relation):
     @cached_property
     def schema(self) -> Schema:
         return Schema(self.left.schema.columns + self.right.schema.columns)
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
 AggregateName = OneOf[
@@ -403,7 +418,7 @@ class OrderedBy(Structural):
 
 
 @dataclass(frozen=True)
-class SemiJoin(Relation):
+class SemiJoin(OfTwo, Relation):
     """The rows of the left with a partner on the right; EXISTS and IN become one. No predicate: any row will do."""
 
     left: Relation
@@ -416,13 +431,6 @@ class SemiJoin(Relation):
     @property
     def schema(self) -> Schema:
         return self.left.schema
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
 @dataclass(frozen=True)

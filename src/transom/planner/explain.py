@@ -17,7 +17,7 @@ from transom.plan.catalogue import Statement
 from transom.plan.python_function import functions_in
 from transom.planner.fragments import Exchange, Fragment, fragments
 from transom.planner.lifetimes import method_of
-from transom.planner.written import excerpts_json
+from transom.planner.origin import excerpts_json
 
 
 @dataclass(frozen=True)

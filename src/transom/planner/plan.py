@@ -51,12 +51,12 @@ from transom.planner import join as joins
 from transom.planner import joinagg, multiway, slide_join
 from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
-from transom.planner.lasting import lasting
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
 from transom.planner.sealed import seal, sealed_columns
 from transom.planner.statistics import DeclaredStatistics, Statistics
 from transom.planner.time_bounds import bound_joins
+from transom.planner.unending import lasting
 
 MAX_OPERATORS: Final = 2_000
 """Of one plan, each counted once. Selections that differ keep the two uses of a view from being one."""

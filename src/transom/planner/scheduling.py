@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import OPTIONS
@@ -29,8 +29,13 @@ class Schedule:
         return f"scheduled by {self.policy}, {step}; when more than {self.buffer:,} rows of a side wait: {over}"
 
 
-def schedule_of(request: Sharable, catalogue: Catalogue) -> Schedule | str | None:
-    """How the work of this join is put in order, or why it is not; None where nobody asks for it.
+IN_BATCHES: Final = 500_000
+"""The time of a step where rows come in batches, unless one is given: each batch has a price of its own."""
+
+
+def schedule_of(request: Sharable, catalogue: Catalogue, batches: bool = False) -> Schedule | str | None:
+    """How the work of this join is put in order, or why it is not; None where nobody asks for it. Rows may come in
+    batches.
 
     The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
     range of them.
@@ -46,4 +51,5 @@ def schedule_of(request: Sharable, catalogue: Catalogue) -> Schedule | str | Non
         return "a window counts rows"
     if request.keys.left and option("join") != "nested_loop":
         return "rows find their partners by a key, at once; there is nothing to put in order"
-    return Schedule(policy, option("overload"), option("buffer"), option("step_budget"))
+    budget = catalogue.options.get("step_budget", IN_BATCHES) if batches else option("step_budget")
+    return Schedule(policy, option("overload"), option("buffer"), budget)

@@ -34,7 +34,7 @@ def shared_join(request: Sequence[Sharable], catalogue: Catalogue, counted: Side
     Rows of a side that is `counted` are numbered whether or not a query counts them.
     """
     first = request[0]
-    assert all(one.join == first.join for one in request)
+    assert request[-1].join == first.join  # the last one to come; the others were there
     planner = Planner(catalogue)
     for scan in first.scans:
         planner.plan(scan)

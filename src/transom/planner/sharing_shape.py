@@ -7,6 +7,7 @@ and below a window that counts rows there are none.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from transom.core.schema import Schema
@@ -54,7 +55,7 @@ class Sharable:
     query: Node
     options: tuple[Any, ...]
 
-    @property
+    @cached_property
     def join(self) -> tuple[object, ...]:
         """What queries must have in common to share a join."""
         return tuple(scan.name.lower() for scan in self.scans), self.keys, self.options

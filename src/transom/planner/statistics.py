@@ -5,7 +5,7 @@ Nothing of it changes an answer. What nobody knows is assumed: inputs of the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, log, prod
@@ -39,15 +39,16 @@ PASSING: Final = 1 / 3
 @dataclass(frozen=True)
 class Machine:
     """Where the query runs. `handover_us`: a task to another thread and its result back. `one_by_one`: rows of streams
-    that are stamped on arrival pass on their own; otherwise rows come in batches. `puts_off`: work may wait for a later
-    step; otherwise each batch does all of its own."""
+    that are stamped on arrival pass on their own; otherwise rows come in batches."""
 
     cores: int = 1
     handover_us: float = 30.0
     partitions: int = 1
     one_by_one: bool = True
-    puts_off: bool = True
 
+
+Where = Callable[[], Machine]
+"""Says where queries run, if somebody wants to know."""
 
 Origin = OneOf["declared", "sampled", "assumed"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import Event
 from typing import Protocol
 
 
@@ -11,15 +12,16 @@ class Clock(Protocol):
 
     def now(self) -> int: ...
 
-    def sleep(self, micros: int) -> None: ...
+    def sleep(self, micros: int, woken: Event | None = None) -> None:
+        """So long, or until somebody sets the event."""
 
 
 class RealClock:
     def now(self) -> int:
         return time.time_ns() // 1_000
 
-    def sleep(self, micros: int) -> None:
-        time.sleep(micros / 1_000_000)
+    def sleep(self, micros: int, woken: Event | None = None) -> None:
+        (woken or Event()).wait(micros / 1_000_000)
 
 
 class HeldClock:
@@ -37,5 +39,5 @@ class HeldClock:
     def now(self) -> int:
         return self._now
 
-    def sleep(self, micros: int) -> None:
+    def sleep(self, micros: int, woken: Event | None = None) -> None:
         self._now += micros

@@ -15,9 +15,9 @@ from transom.planner.fragments import kept_together
 from transom.planner.scheduling import Schedule, schedule_of
 from transom.planner.sharing import Request, consumer, shared_subplan
 from transom.planner.sharing_shape import Sharable
+from transom.planner.statistics import Where
 from transom.program.notebook import plans_html, text_html
 from transom.program.planned import Planned
-from transom.program.putting_off import Where, not_put_off
 from transom.program.sharing import Sharing, sharing_of
 from transom.program.status import OperatorStatus
 
@@ -61,9 +61,8 @@ def _as_ever(definition: StreamDefinition | TableDefinition) -> str | None:
 
 def explained(planned: Planned, measure: Measure | None, where: Where, reader: Reader = _as_ever) -> Explained:
     """How the query would run, as a tree; with `measure` it is run, and measured."""
-    unsupported = not_put_off(planned, where)
     alone = _with_readers(_with_partitions(_alone(planned, measure), planned, where), planned, reader)
-    return _with_growth(alone if unsupported is None else _with_schedule(alone, "", unsupported.reason), planned)
+    return _with_growth(alone, planned)
 
 
 def explained_all(
@@ -92,7 +91,6 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
     """A query of several: the plan that it shares, and who shares it; or why it shares none."""
     one = planned[index]
     group = sharing.group_of(index)
-    unsupported = not_put_off(one, where)
     if not group:
         alone = _with_partitions(_alone(one, None), one, where)
         assert one.root is not None
@@ -101,8 +99,6 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
             reason = sharing.unsupported[index]
             plan = {**alone.plans[0], "not shared": reason}
             alone = Explained.of(f"{alone}\njoin not shared: {reason}", [plan])
-        if unsupported is not None:
-            return _with_schedule(alone, "", unsupported.reason)
         if joins and one.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
@@ -122,9 +118,9 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
     together = Explained.of(f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}", [plan])
     together = _with_key(together, root, one)
     together = _with_partitions(together, one, where, shared=f"queries that share a {what} run in one place")
-    if unsupported is not None:
-        return _with_schedule(together, f"{what} #{number} ", unsupported.reason)
-    schedule = schedule_of(request, one.catalogue) if isinstance(request, Sharable) else None
+    if not isinstance(request, Sharable) or one.catalogue.options.get("schedule", "off") == "off":
+        return together
+    schedule = schedule_of(request, one.catalogue, batches=not where().one_by_one)
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from transom.core.delta import Int64s
 from transom.core.schema import TIMESTAMP
-from transom.core.time import format_instant
+from transom.core.time import FOREVER, format_instant
+from transom.kernels.columns import fixed_array
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,36 @@ class OverloadStatus:
             return text
         first, last = (format_instant(instant) for instant in self.partial)
         return f"{text}; partial from {first} to {last}"
+
+
+def overload_of_query(
+    *,
+    policy: str,
+    method: str,
+    on_overload: str,
+    ledger: Sequence[int],
+    shed: tuple[Int64s, Int64s, Int64s],
+    longest: int,
+    loads: Mapping[str, Sequence[Any]],
+) -> OverloadStatus:
+    """`ledger` is due, processed, shed and pending; `shed` has first, last and number of what was lost; `longest` is
+    the largest window of the query."""
+    first, last, rows = shed
+    due, processed, lost, pending = ledger
+    partial = (int(first[0]), min(FOREVER, int(last.max()) + longest)) if len(first) else None
+    times = [fixed_array(TIMESTAMP, column, None) for column in (first, last)]
+    return OverloadStatus(
+        policy=policy,
+        method=method,
+        on_overload=on_overload,
+        due=due,
+        processed=processed,
+        shed=lost,
+        pending=pending,
+        partial=partial,
+        shed_rows=pa.Table.from_arrays([*times, pa.array(rows)], schema=SHED_ROWS),
+        loads=pa.table({name: list(column) for name, column in loads.items()}),
+    )
 
 
 SHED_ROWS = pa.schema([("first", TIMESTAMP), ("last", TIMESTAMP), ("rows", pa.int64())])

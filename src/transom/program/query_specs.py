@@ -19,7 +19,6 @@ from transom.core.emit_modes import EMITS
 from transom.core.errors import OptionError
 from transom.program.checkpoint_folder import run_of
 from transom.program.planned import Planned
-from transom.program.putting_off import Where, check_put_off
 from transom.program.run import QuerySpec
 from transom.program.taps import Taps
 
@@ -46,11 +45,10 @@ def check_emit(emit: str) -> None:
 @dataclass(frozen=True)
 class SpecBuilder:
     """Answers of bare queries go to what `answer` makes, otherwise to memory. Rejected rows go to files below the
-    folder `dead_letters`, otherwise to the sink `rejected`, if there is one. `where` they run some may not.
+    folder `dead_letters`, otherwise to the sink `rejected`, if there is one.
     `checkpoint` is the folder of the run. `taps` are put before the sinks, for whoever looks at what comes."""
 
     screen: Screen
-    where: Where
     emit: str
     follow: bool = False
     dead_letters: str | None = None
@@ -63,7 +61,6 @@ class SpecBuilder:
         """A query is called by its sink or its number, unless `names` say otherwise."""
         check_emit(self.emit)
         standing = [one for one in planned if one.standing]
-        check_put_off(standing, self.where)
         found: list[QuerySpec] = []
         for one, given in zip_longest(standing, names):
             name = given or _name(one, [spec.name for spec in found])

@@ -96,6 +96,7 @@ def _better_as_joins(
     planned: Sequence[Planned], group: Mapping[int, SharablePlan], with_join: Sequence[set[int]]
 ) -> bool:
     only_joins = any(part.only_joins for part in group.values())
-    if only_joins and any(_without_the_join(planned[index]) is not None for index in group):
+    forced = all(planned[index].catalogue.options.get("sharing") == "on" for index in group)
+    if only_joins and not forced and any(_without_the_join(planned[index]) is not None for index in group):
         return True  # made for all, pairs would cost those that need none
     return any(only_joins if group.keys() == joined else group.keys() <= joined for joined in with_join)

@@ -264,5 +264,5 @@ def this_machine() -> Machine:
 
 
 def in_partitions(partitions: int) -> Machine:
-    """Spark: the cores are busy with other partitions, and rows come in batches, of which none is left half done."""
-    return Machine(partitions=partitions, one_by_one=False, puts_off=False)
+    """Spark: the cores are busy with other partitions, and rows come in batches."""
+    return Machine(partitions=partitions, one_by_one=False)

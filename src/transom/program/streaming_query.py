@@ -10,11 +10,11 @@ import pyarrow as pa
 from transom.core.errors import OptionError
 from transom.core.schema import TIMESTAMP
 from transom.core.time import from_datetime
+from transom.planner.statistics import Where
 from transom.program.background import BackgroundRun
 from transom.program.explained import Explained, Reader, explained
 from transom.program.planned import Planned
 from transom.program.progress import Listener, Progress
-from transom.program.putting_off import Where
 from transom.program.result import Result
 from transom.program.run import QueryInRun
 from transom.program.status import Status

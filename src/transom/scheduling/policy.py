@@ -97,7 +97,7 @@ class AdMandF:
 
     def follow(self, state: PolicyState, load: Load) -> None:
         if state.last_rate < 0:
-            state.last_rate = load.rate
+            state.last_rate = float(load.rate)
             first = {"first": float(load.rate), "zero": 0.0, "infinite": float("inf")}[self.readings.rates]
             state.rate_mqt = state.rate_fifo = first
         if self.readings.decide == "before":
@@ -106,15 +106,15 @@ class AdMandF:
         else:
             self._adjust(state, load)
             self._choose(state, load)
-        state.last_rate = load.rate
+        state.last_rate = float(load.rate)
 
     def _choose(self, state: PolicyState, load: Load) -> None:
         method = chosen(load, state.beta)
         if method != state.method:
             if method == LoadMethod.MQT:
-                state.rate_mqt = load.rate
+                state.rate_mqt = float(load.rate)
             else:
-                state.rate_fifo = load.rate
+                state.rate_fifo = float(load.rate)
         state.method = method
 
     def _adjust(self, state: PolicyState, load: Load) -> None:

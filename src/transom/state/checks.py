@@ -34,23 +34,22 @@ def alike(expected: Any, found: Any) -> None:
     """
     if expected is None:
         return
-    if isinstance(expected, np.ndarray):
+    kind = type(expected)
+    if kind is np.ndarray:
         need(isinstance(found, np.ndarray) and found.dtype == expected.dtype and found.ndim == expected.ndim)
         if expected.ndim > 1:  # all axes but the one that grows
             need(sum(a != b for a, b in zip(expected.shape, found.shape, strict=True)) <= 1)
-    elif isinstance(expected, list | tuple):
-        need(type(found) is type(expected))
+    elif kind is list or kind is tuple:
+        need(type(found) is kind)
         if expected:
             need(len(found) == len(expected))
             for one, other in zip(expected, found, strict=True):
                 alike(one, other)
-    elif isinstance(expected, dict):
+    elif kind is dict:
         need(isinstance(found, dict) and (not expected or expected.keys() == found.keys()))
         for key, one in expected.items():
             alike(one, found[key])
-    elif hasattr(expected, "__dataclass_fields__"):
-        need(type(found) is type(expected))
-        for name in expected.__dataclass_fields__:
-            alike(getattr(expected, name), getattr(found, name))
     else:
-        need(type(found) is type(expected))
+        need(type(found) is kind)
+        for name in getattr(kind, "__dataclass_fields__", ()):
+            alike(getattr(expected, name), getattr(found, name))

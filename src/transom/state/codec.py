@@ -14,6 +14,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -167,30 +168,39 @@ def _version(cls: type) -> int:
     return int(getattr(cls, "STATE_VERSION", 1))
 
 
+@cache
+def _described(dtype: Any) -> Any:
+    """A type of numbers as JSON has it."""
+    return np.lib.format.dtype_to_descr(dtype)
+
+
 def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
     """A tree that JSON can hold. `put` takes arrays and buffers, and says where they are. `whole`: not compacted."""
-    if value is None or isinstance(value, bool | int | float | str):
+    kind = type(value)
+    if kind in _PLAIN:  # most of what there is
         return {"v": value}
+    if dataclasses.is_dataclass(kind):
+        if not whole and hasattr(value, "compacted"):
+            value = value.compacted()
+            kind = type(value)
+        fields = {name: describe(getattr(value, name), put, whole) for name in _fields(kind)}
+        return {"class": kind.__name__, "version": _version(kind), "fields": fields}
+    if isinstance(value, np.ndarray):
+        return {"array": _described(value.dtype), "shape": list(value.shape), "at": put(value)}
+    if isinstance(value, list | tuple):
+        return {"list": [describe(item, put, whole) for item in value], "tuple": isinstance(value, tuple)}
+    if isinstance(value, dict):
+        return {"dict": [[key, describe(item, put, whole)] for key, item in value.items()]}
     if isinstance(value, np.integer):
         return {"v": int(value)}
-    if isinstance(value, np.ndarray):
-        descr = np.lib.format.dtype_to_descr(value.dtype)
-        return {"array": descr, "shape": list(value.shape), "at": put(value)}
+    if isinstance(value, int | float | str):
+        return {"v": value}
     if isinstance(value, pa.RecordBatch):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
             writer.write_batch(value)
         return {"batch": True, "at": put(sink.getvalue())}
-    if isinstance(value, list | tuple):
-        return {"list": [describe(item, put, whole) for item in value], "tuple": isinstance(value, tuple)}
-    if isinstance(value, dict):
-        return {"dict": [[key, describe(item, put, whole)] for key, item in value.items()]}
-    if dataclasses.is_dataclass(value):
-        if not whole and hasattr(value, "compacted"):
-            value = value.compacted()
-        fields = {name: describe(getattr(value, name), put, whole) for name in _fields(type(value))}
-        return {"class": type(value).__name__, "version": _version(type(value)), "fields": fields}
-    raise TypeError(f"a state cannot hold a {type(value).__name__}")
+    raise TypeError(f"a state cannot hold a {kind.__name__}")
 
 
 def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type], check: bool = False) -> Any:

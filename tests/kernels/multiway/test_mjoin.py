@@ -12,7 +12,7 @@ from tests.kernels.multiway import tuples
 from tests.kernels.multiway.tuples import SHAPES, TYPES, K, Shape, T
 from tests.kernels.stepping import Relation, Stepped
 from transom.core.time import FOREVER
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.multiway import mjoin
 
 
@@ -34,7 +34,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     stepped = Stepped(tuples.kernel(shape, random.random() < 0.3, growing), restart=random.random() < 0.5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mjoin, "PART", random.choice([1, 3, 1 << 13]))
-        patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
+        patch.setattr(shorter_steps, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(mjoin, "AT_ONCE", random.choice([0, 1 << 10]))
         for frontier in tuples.cuts(random):

@@ -19,7 +19,7 @@ from tests.kernels.stepping import Relation, Stepped
 from tests.profile import examples
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
@@ -65,7 +65,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     stepped.worker_pool = random.choice([None, worker_pool])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mjoin, "PART", random.choice([1, 3, 1 << 13]))
-        patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
+        patch.setattr(shorter_steps, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
         patch.setattr(pace, "sooner", lambda *of: random.random() < 0.7)

@@ -17,7 +17,7 @@ from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, F, K, M, Shape, T
 from tests.kernels.stepping import Relation, Stepped
 from tests.profile import examples
 from transom.core.time import FOREVER
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.multiway import parallel_tree
 from transom.kernels.multiway.kept_tuples import KeptTuples
 from transom.kernels.multiway.parallel_tree import ParallelTreeKernel
@@ -63,7 +63,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
     stepped = Stepped(join, restart=random.random() < 0.5, worker_pool=worker_pool if random.random() < 0.5 else None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_tree, "PART", random.choice([1, 3, 1 << 13]))
-        patch.setattr(slices, "SLICE", random.choice([1, 3, 1 << 10]))
+        patch.setattr(shorter_steps, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(parallel_tree, "BLOCK", random.choice([shape.inputs + 3, 40, 1 << 20]))
         for frontier in tuples.cuts(random):
             stepped.feed(inputs, [frontier])

@@ -270,6 +270,34 @@ def test_a_followed_run_shows_its_rows_whenever_it_falls_silent() -> None:
     assert not run.finished
 
 
+class Patient(HeldClock):
+    """A clock by which a run sleeps until somebody wakes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asleep = threading.Event()
+
+    def sleep(self, micros: int, woken: threading.Event | None = None) -> None:
+        assert woken is not None
+        self.asleep.set()
+        assert woken.wait(60), "nobody has woken the run"
+
+
+def test_what_is_requested_of_a_run_that_sleeps_is_done_at_once() -> None:
+    session, clock = Session(), Patient()
+    session.stream("s", [{"ts": at(i), "a": i} for i in range(3)], time="ts")
+    run = session.assemble(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
+    assert isinstance(run, LocalRun)
+    thread = threading.Thread(target=run.run)
+    thread.start()
+    for work in (lambda: None, run.stop):
+        assert clock.asleep.wait(60)
+        clock.asleep.clear()
+        run.submit(work).result(timeout=60)
+    thread.join(60)
+    assert not thread.is_alive()
+
+
 class Stopping:
     """A clock that looks at the answer whenever the run sleeps, and in the end presses Ctrl-C."""
 
@@ -282,7 +310,7 @@ class Stopping:
     def now(self) -> int:
         return self._clock.now()
 
-    def sleep(self, micros: int) -> None:
+    def sleep(self, micros: int, woken: threading.Event | None = None) -> None:
         assert micros == POLL
         self._clock.sleep(micros)
         assert self.watched is not None and self.watched._uncommitted == 0

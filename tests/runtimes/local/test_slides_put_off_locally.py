@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class BusyClock:
         self.at += self.takes
         return self.at
 
-    def sleep(self, micros: int) -> None:
+    def sleep(self, micros: int, woken: Event | None = None) -> None:
         self.at += micros
 
 

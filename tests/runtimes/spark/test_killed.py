@@ -71,13 +71,14 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     return query
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "moment", "stage_number", "tasks"),
     [
-        pytest.param("sellers", "written", 3, 2, marks=pytest.mark.nightly),
-        pytest.param("sellers", "after", 1, 2, marks=pytest.mark.nightly),
-        pytest.param("items", "before", 1, 2, marks=pytest.mark.nightly),
-        pytest.param("sellers", "before", 1, 1, marks=pytest.mark.nightly),
+        ("sellers", "written", 3, 2),
+        ("sellers", "after", 1, 2),
+        ("items", "before", 1, 2),
+        ("sellers", "before", 1, 1),
         ("sellers", "written", 1, 1),
     ],
 )

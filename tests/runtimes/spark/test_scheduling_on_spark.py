@@ -1,53 +1,198 @@
-"""On Spark no work is put off: EXPLAIN says so, and a run that requests it is rejected before Spark is started."""
+"""SET schedule and SET overload on Spark: the same answers, what is reported, and batches that run again."""
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from time import sleep
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from transom import OptionError, Session
+from tests.runtimes.spark.pauses import Pause, PausingHost
+from tests.runtimes.spark.processes import kill, wait_for_end, wait_until
+from tests.session.test_scheduled_queries import EQUAL, JOIN, NOON, QUERIES, WINDOWS, pairs, rows
+from transom import OptionError, OverloadError, Session
+from transom.runtimes.spark.group import SparkGroup
+from transom.runtimes.spark.run import SparkRun
 
-JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k"
-QUERIES = f"{JOIN.format(2)}; {JOIN.format(5)}; SELECT a.k FROM a"
-REASON = "not scheduled: on Spark each batch does all its work, and SET schedule = 'mqt' is not supported; run it"
+LITTLE: dict[str, Any] = {"batch_rows": 40, "buffer": 20, "step_budget": "500 MICROSECONDS"}
 
 
-def session_of(runtime: Any = "spark", **options: Any) -> Session:
-    session = Session(runtime=runtime, **options)
-    for name in "ab":
-        session.stream(name, [{"t": datetime(2024, 5, 1), "k": 1}], time="t")
+def session_of(spark: SparkSession | None, **options: Any) -> Session:
+    session = Session(spark=spark, **options)
+    session.stream("a", rows(1), time="t")
+    session.stream("b", rows(2), time="t")
     return session
 
 
-def test_explain_says_that_nothing_is_scheduled_and_what_to_do() -> None:
-    first, second, third = session_of(schedule="mqt").explain(QUERIES).split("\n\n")
-    assert f"join #7 {REASON} in this process" in first and f"join #7 {REASON}" in second
-    assert third.splitlines()[-1].startswith(REASON)
-    assert session_of(schedule="mqt").explain(JOIN.format(2)).splitlines()[-1].startswith(REASON)
-    (alone,) = session_of(schedule="mqt").execute(f"EXPLAIN {JOIN.format(2)}")
-    assert alone.text is not None and alone.text.splitlines()[-1].startswith(REASON)
-    plans = json.loads(session_of(schedule="mqt").explain(QUERIES, json=True))["queries"]
-    assert all(plan["schedule"].startswith(REASON) for plan in plans)
-    assert "scheduled" not in session_of().explain(QUERIES)
-    here = session_of("local", schedule="mqt")
-    assert "on Spark" not in here.explain(QUERIES) and "scheduled" not in here.explain(JOIN.format(2))
+@pytest.fixture(scope="module")
+def at_once() -> list[set[tuple[Any, ...]]]:
+    return [pairs(result.to_pylist()) for result in session_of(None).execute(QUERIES)]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "instead"),
-    [("schedule", "mqt", "off"), ("overload", "shed", "block"), ("overload", "fail", "block")],
-)
-def test_a_run_that_would_put_work_off_is_rejected(option: str, value: str, instead: str) -> None:
-    session = session_of(**{option: value})
-    for start in (session.execute, session.run, session.start):
-        with pytest.raises(OptionError, match=f"SET {option} = '{value}' has no use on Spark") as raised:
-            start(JOIN.format(2))
-        assert raised.value.remedy == (
-            f"SET {option} = '{instead}', or run the queries in this process"
-            " (Session without spark=.., or --runtime local)"
-        )
-    with pytest.raises(OptionError, match="has no use on Spark"):
-        session_of().execute(f"{JOIN.format(2)}; SET {option} = '{value}'; {JOIN.format(5)}")
+def check_shed(session: Session, at_once: list[set[tuple[Any, ...]]]) -> int:
+    """How many rows were lost to the queries together, all of which is accounted for."""
+    lost = 0
+    for result, whole in zip(session.execute(QUERIES), at_once, strict=True):
+        assert result.status is not None and result.status.overload is not None
+        found, reported = pairs(result.to_pylist()), result.status.overload
+        assert found <= whole and reported.loads.num_rows
+        assert reported.due == 600 == reported.processed + reported.shed and reported.pending == 0
+        shed = reported.shed_rows.to_pylist()
+        assert sum(one["rows"] for one in shed) == reported.shed
+        assert {pair[0] for pair in whole - found} <= {one["first"] for one in shed}
+        lost += reported.shed
+    return lost
+
+
+def test_what_is_shed_is_reported_and_the_rest_is_right(
+    spark: SparkSession, at_once: list[set[tuple[Any, ...]]]
+) -> None:
+    options = {"batch_rows": 150, "buffer": 5, "step_budget": "1 MICROSECOND"}
+    assert check_shed(session_of(spark, schedule="mqt", overload="shed", **options), at_once)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf", "slack"])
+def test_whatever_is_done_first_the_answers_are_the_same(
+    spark: SparkSession, policy: str, at_once: list[set[tuple[Any, ...]]]
+) -> None:
+    results = session_of(spark, schedule=policy, **LITTLE).execute(QUERIES)
+    assert [pairs(result.to_pylist()) for result in results] == at_once
+    for result in results:
+        assert result.status is not None and result.status.finished
+        reported = result.status.overload
+        assert reported is not None and (reported.policy, reported.on_overload) == (policy, "block")
+        assert (reported.due, reported.processed, reported.shed, reported.pending) == (600, 600, 0, 0)
+
+
+@pytest.mark.nightly
+def test_an_overload_that_is_an_error_says_of_what(spark: SparkSession) -> None:
+    session = session_of(spark, schedule="fifo", overload="fail", batch_rows=40, buffer=5, step_budget="1 MICROSECOND")
+    with pytest.raises(OverloadError, match="query 'query-4' has not come to a row of 2024-05-01 12:00:") as raised:
+        session.execute(QUERIES)
+    assert raised.value.remedy is not None and "SET overload = 'block'" in raised.value.remedy
+
+
+def test_explain_says_what_is_scheduled_and_a_step_is_longer_than_in_one_process() -> None:
+    session = session_of(None, schedule="admandf", overload="shed")
+    on_spark = Session(runtime="spark", schedule="admandf", overload="shed")
+    for name in "ab":
+        on_spark.stream(name, rows(1), time="t")
+    assert "scheduled by admandf, a step of 50 ms; when more" in session.explain(QUERIES)
+    assert "scheduled by admandf, a step of 500 ms; when more" in on_spark.explain(QUERIES)
+    keyed = on_spark.explain(";".join(EQUAL.format(window) for window in WINDOWS))
+    assert keyed.count("not scheduled: rows find their partners by a key, at once") == 4
+    with pytest.raises(OptionError, match="schedule"):
+        Session(runtime="spark", schedule="first")
+
+
+# --- batches that run again ------------------------------------------------------------------------------------------
+
+
+def text_of(folder: Path) -> str:
+    return "".join(
+        f"CREATE SINK o{i} WITH (connector = 'files', path = '{folder}/o{i}.csv'); INSERT INTO o{i} {query};"
+        for i, query in enumerate(QUERIES.split(";"))
+    )
+
+
+def run_of(spark: SparkSession, folder: Path, **options: Any) -> SparkRun:
+    session = session_of(spark, schedule="mqt", **{**LITTLE, **options})
+    run = session.assemble(session.prepare(text_of(folder)), checkpoint=str(folder / "kept"), end=True)
+    assert isinstance(run, SparkRun)
+    return run
+
+
+def lines(folder: Path) -> list[list[str]]:
+    return [sorted((folder / f"o{i}.csv").read_text().splitlines()[1:]) for i in range(len(WINDOWS))]
+
+
+def failing_in(batch: int) -> AbstractContextManager[Any]:
+    """The driver is gone when the sinks have a batch, and Spark does not know of it yet."""
+    take: Callable[[SparkGroup, pa.Table, int], None] = SparkGroup._take
+
+    def taken(self: SparkGroup, messages: pa.Table, number: int) -> None:
+        take(self, messages, number)
+        if number == batch:
+            raise InterruptedError("gone")
+
+    return patch.object(SparkGroup, "_take", taken)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("batches", [(1, 3, 4), (2, 5)])
+def test_a_batch_that_runs_again_does_the_same_work(
+    spark: SparkSession, tmp_path: Path, batches: tuple[int, ...]
+) -> None:
+    """Else rows would be in the answer twice, or never: what was left for the next batch would be other work."""
+    with session_of(None) as whole:
+        whole.execute(text_of(tmp_path))
+    expected = lines(tmp_path)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    waited = 0
+    for batch in batches:
+        run = run_of(spark, tmp_path)
+        with failing_in(batch), pytest.raises(InterruptedError):
+            run.run()
+        waited += any(one.overload is not None and one.overload.pending for one in run.status())
+    last = run_of(spark, tmp_path)
+    last.run()
+    assert lines(tmp_path) == expected and waited
+    for status in last.status():
+        assert status.overload is not None and (status.overload.due, status.overload.processed) == (600, 600)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_worker_that_is_killed_goes_unnoticed(
+    spark: SparkSession, tmp_path: Path, moment: str, at_once: list[set[tuple[Any, ...]]]
+) -> None:
+    pause = Pause(str(tmp_path / "paused"), moment, batch=3)
+    session = session_of(spark, schedule="mqt", **LITTLE)
+    run = session.assemble(session.prepare(QUERIES), end=True)
+    assert isinstance(run, SparkRun)
+    with patch("transom.runtimes.spark.dataframe_stages.Host", type("H", (PausingHost,), {"pause": pause})):
+        (group,) = run.units
+        group.start()
+    wait_until(lambda: pause.pid is not None, lambda: group.active)
+    assert pause.pid is not None
+    kill([pause.pid])
+    wait_for_end([pause.pid])
+    assert group.wait(300.0)
+    assert [pairs(query.table().to_pylist()) for query in run.queries] == at_once
+    for query in run.queries:
+        reported = query.status().overload
+        assert reported is not None and (reported.due, reported.processed, reported.shed) == (600, 600, 0)
+    run.close()
+
+
+@pytest.mark.nightly
+def test_what_is_left_is_done_though_nothing_comes_and_queries_come_and_go(spark: SparkSession) -> None:
+    session = session_of(spark, schedule="mqt", **LITTLE)
+    alone = session_of(None)
+    first = session.add(JOIN.format(9), follow=True)
+    assert first.await_progress("2024-05-01 12:00:20", timeout=120)
+    second = session.add(JOIN.format(2), name="narrow", follow=True)
+    for name in "ab":
+        session.append(name, [{"t": NOON + timedelta(hours=1), "k": 90 * (name == "b"), "n": 999}])
+        session.append(name, [{"t": NOON + timedelta(hours=2), "k": 0, "n": 1000}])
+    for query in (first, second):
+        assert query.await_progress(NOON + timedelta(hours=1, seconds=1), timeout=120)
+        assert [row["i"] for row in query.result.to_pylist()][-1] == 999
+        reported = query.status.overload
+        assert reported is not None and reported.due == reported.processed + reported.shed + reported.pending
+        assert not reported.shed
+    assert second.status.overload is not None and second.status.overload.due < 600
+    (expected,) = alone.execute(JOIN.format(9))
+    second.stop()
+    sleep(0.5)
+    assert pairs(expected.to_pylist()) <= pairs(first.result.to_pylist())
+    session.close()

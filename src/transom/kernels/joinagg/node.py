@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from transom.core.schema import BIGINT, Column, Schema
-from transom.plan.algebra import AggregateCall, Node, OfRelation, Relation, a_relation
+from transom.plan.algebra import AggregateCall, OfRelation, OfSeveral, Relation
 from transom.plan.expression import Expression
 
 
 @dataclass(frozen=True)
-class JoinAggregate(Relation):
+class JoinAggregate(OfSeveral, Relation):
     """An aggregate over a join, as one: the join is never made. Not `partial`: the columns of `Aggregate`.
 
     Column join_keys[i][n] of relation i equals join_keys[j][n] of relation j, for all of them; the residual must hold
@@ -41,13 +41,6 @@ class JoinAggregate(Relation):
         if self.partial:
             return partial_columns(self.names, tuple(types[: len(self.keys)]), self.calls)
         return Schema(tuple(Column(n, t) for n, t in zip(self.names, types, strict=True)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.relations
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, relations=tuple(a_relation(node) for node in inputs))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.multiway.walk import Walk
-from transom.kernels.slices import in_slices
+from transom.kernels.shorter_steps import in_slices
 
 BLOCK = 1 << 20  # numbers of partial tuples made together
 PART = 1 << 13  # rows of an input linked and probed together

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from transom.core.schema import Schema
-from transom.plan.algebra import Node, Relation, a_relation
+from transom.plan.algebra import OfSeveral, Relation
 from transom.plan.expression import Expression
 
 
 @dataclass(frozen=True)
-class MultiwayJoin(Relation):
+class MultiwayJoin(OfSeveral, Relation):
     """The columns of all relations side by side, of every tuple of rows that satisfies the predicates.
 
     keys[i][c], over the columns of relation i, equals keys[j][c] for all relations that have one; None where a relation
@@ -29,13 +29,6 @@ class MultiwayJoin(Relation):
     @property
     def schema(self) -> Schema:
         return Schema(tuple(column for relation in self.relations for column in relation.schema))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.relations
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, relations=tuple(a_relation(node) for node in inputs))
 
     @property
     def common_keys(self) -> tuple[int, ...]:

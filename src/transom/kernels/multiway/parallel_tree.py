@@ -48,7 +48,7 @@ from transom.kernels.multiway.newcomers import Newcomers, newcomers
 from transom.kernels.multiway.open_tuples import OpenTuples
 from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.tuple_chains import begun, ends
-from transom.kernels.slices import in_slices
+from transom.kernels.shorter_steps import in_slices
 from transom.plan.expression import ColumnRef
 
 BLOCK = 1 << 20  # numbers of partial answers made together

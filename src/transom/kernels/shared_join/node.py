@@ -7,12 +7,12 @@ join keeps for others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from transom.core.schema import BIGINT, Column, Schema
-from transom.plan.algebra import Node, OfStream, Relation, Stream, WindowSpec, a_relation
+from transom.plan.algebra import OfStream, OfTwo, Relation, Stream, WindowSpec
 
 AGE: Final = "age"
 NUMBER: Final = "number"
@@ -38,7 +38,7 @@ class CountedWindow(OfStream, Relation):
 
 
 @dataclass(frozen=True)
-class SharedJoin(Relation):
+class SharedJoin(OfTwo, Relation):
     """The pairs of two windows, and behind their columns how much younger the right row is than the left one.
 
     `kept` are the places, in the two streams side by side, of the columns that the inputs have.
@@ -59,7 +59,7 @@ class SharedJoin(Relation):
             found += [*self.kept[known : known + count], *[number] * counted]
         return tuple(found)
 
-    @property
+    @cached_property
     def side_columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The same of either side."""
         indexes, width = self.indexes, len(self.left.schema)
@@ -68,13 +68,6 @@ class SharedJoin(Relation):
     @property
     def schema(self) -> Schema:
         return Schema((*self.left.schema.columns, *self.right.schema.columns, Column(AGE, BIGINT)))
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        return replace(self, left=a_relation(inputs[0]), right=a_relation(inputs[1]))
 
 
 @dataclass(frozen=True)

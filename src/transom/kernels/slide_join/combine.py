@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s
 from transom.kernels import scalar
-from transom.kernels.slide_join.match import match
+from transom.kernels.slide_join.probe import match
 from transom.kernels.slide_join.sorted_run import Bundle, ProbeTable, SortedRun
 from transom.kernels.slide_join.spec import ColumnReading, SlideSpec
 

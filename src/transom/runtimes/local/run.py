@@ -82,6 +82,8 @@ class LocalRun:
         self._every = every
         self._clock = clock or RealClock()
         self._stop = threading.Event()
+        self._woken = threading.Event()
+        """Somebody wants something of the run, and not only when it looks for rows again."""
         self._turn = 0
         self._uncommitted = 0
         self._requests = Requests()
@@ -203,7 +205,8 @@ class LocalRun:
                         if self._uncommitted:
                             self.commit()
                         watch(self)
-                        self._clock.sleep(POLL)
+                        self._clock.sleep(POLL, self._woken)
+                        self._woken.clear()
                 self.close()
                 self._look(at_once=True)
         except BaseException:
@@ -238,7 +241,9 @@ class LocalRun:
 
     def submit(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two steps, by the thread that runs them."""
-        return self._requests.submit(work)
+        request = self._requests.submit(work)
+        self._woken.set()
+        return request
 
     def reject_requests(self) -> None:
         """The run is over: what was requested is not done any more."""
@@ -247,6 +252,7 @@ class LocalRun:
     def stop(self) -> None:
         """Let `run` end after the step that is under way; from another thread."""
         self._stop.set()
+        self._woken.set()
 
     def close(self) -> None:
         if self._uncommitted or self._checkpoint is not None:  # time may have gone on though nothing came of it

@@ -24,6 +24,7 @@ _LONGEST: Final = 1 << 24
 _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
 _ROWS: Final = range(1, MOST_ROWS + 1)
+_FASTEST: Final = 1e15
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Feedback:
 
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
-    `begun` when the batch of this number was done; None: nobody has said so.
+    `begun` when the batch of this number was done; None: nobody has said so. Of work that is put in order some `waits`
+    for another batch, and a second has work of that `speed`, if it was measured.
     """
 
     paces: dict[str, InputPace] = field(default_factory=dict)
@@ -40,6 +42,8 @@ class Feedback:
     stopping: bool = False
     rows: int | None = None
     begun: int | None = None
+    waits: bool = False
+    speed: float | None = None
 
     def begun_before(self, batch: int) -> bool:
         """Whether time had begun when the batch of this number came: then, it has whenever that is run again."""
@@ -58,7 +62,10 @@ class Feedback:
             if rows is not None and not _is_among(_ROWS, rows):
                 return cls()
             paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
-            return cls(paces, wake, bool(found["stopping"]), rows, begun)
+            speed = found.get("speed")
+            if speed is not None and not (isinstance(speed, int | float) and 1 <= speed <= _FASTEST):
+                speed = None
+            return cls(paces, wake, bool(found["stopping"]), rows, begun, found.get("waits") is True, speed)
         except (CheckpointError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 

@@ -148,13 +148,25 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.splits and ended == start["ended"]:
             has_more = len(ended) < len(reading.layout.sources)
-            if now is None or not has_more or not reading.is_time(now, start, known):
+            waits = known is not None and known.waits
+            if not waits and (now is None or not has_more or not reading.is_time(now, start, known)):
                 return None
         begun = known is not None and known.begun is not None
         entry: dict[str, Any] = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         if batch.live:
             entry["live"] = batch.live
+        if reading.layout.schedule is not None:
+            entry["schedule"] = self._schedule(batch, ended, known)
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
+
+    def _schedule(self, batch: _Batch, ended: Sequence[str], known: Feedback | None) -> tuple[int, float | None, bool]:
+        """How much of the work is to be done that is put in order: as an offset it is logged before the batch is run.
+
+        The last batch of a run leaves nothing; a run that follows its inputs has none.
+        """
+        over = all(name in batch.at_end or name in ended for name in self._reading.layout.sources)
+        last = over and not self._reading.follow
+        return time.time_ns() // 1000, None if known is None else known.speed, last
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, InputPace], most: int) -> _Batch:
         reading = self._reading
@@ -239,7 +251,9 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = tuple(task_splits[-1]) if task_splits else ()
         number, foreseen = self._ahead
         ahead = tuple(self._divided(foreseen)) if number == end["batch"] else ()
-        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1], ahead)]
+        schedule = end.get("schedule")
+        planned = None if schedule is None else tuple(schedule)
+        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1], ahead, planned)]
 
     def _divided(self, splits: Mapping[str, list[Split]]) -> list[tuple[str, tuple[Split, ...]]]:
         """The splits in groups for all the tasks that there may be, each of one input."""

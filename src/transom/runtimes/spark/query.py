@@ -531,6 +531,8 @@ class SparkQuery:
         A plan of one stage gains by several where much waits for it and there are cores enough, or where Spark brings
         the rows.
         """
+        if laid_out(1).schedule is not None:
+            return 1  # work is put in order where all of it is
         wanted: int | None = catalogue.options.get("tasks")
         if wanted is not None:
             return wanted

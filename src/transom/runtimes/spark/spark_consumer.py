@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from transom.connectors.connector import Sink
+from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import Consumer, ConsumerSpec
 from transom.planner.sharing import Request
@@ -97,7 +98,14 @@ class SparkConsumer:
         whole, own, rows_out = group.status_of(self.consumer)
         operators = (*whole.operators, *(replace(each, number=each.number + len(whole.operators)) for each in own))
         inputs = tuple(self.since(one) for one in whole.inputs)
-        return replace(whole, name=self.name, inputs=inputs, operators=operators, rows_out=rows_out)
+        found = replace(whole, name=self.name, inputs=inputs, operators=operators, rows_out=rows_out)
+        scheduled = group.statuses.overload_of(self.consumer.spec.name)
+        if scheduled is None:
+            return found
+        frontier, overload = scheduled
+        progress = BEGINNING if frontier is None else frontier
+        done = found.finished and progress == FOREVER
+        return replace(found, progress=progress, overload=overload, finished=done)
 
     def leave(self) -> None:
         """What it has written is complete; how it is doing stays as it is."""

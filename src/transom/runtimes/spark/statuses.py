@@ -17,9 +17,11 @@ from transom.pipeline.leap import Leap
 from transom.program.alignment import InputPace
 from transom.program.batch_size import BatchSize
 from transom.program.checkpoint_folder import put, read
+from transom.program.overload import OverloadStatus
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, PartitionStatus, Status
 from transom.runtimes.spark.feedback import Feedback
+from transom.runtimes.spark.overload import overload_status, speed_after, with_earlier
 
 MOST_HISTORY: Final = 1000
 
@@ -51,6 +53,8 @@ class Statuses:
         self._paces: dict[str, InputPace] = {}
         self.stopping = False
         self._begun: int | None = None
+        self._speed: float | None = None
+        """What a second has of work that is put in order."""
 
     def take(self, parts: Iterable[Frame], seconds: float = 0.0, number: int = 0) -> None:
         """What the partitions reported in the batch of this number, which took so long."""
@@ -63,7 +67,12 @@ class Statuses:
                 self.rebuilt += part.about["kept"]["rebuilt"]
             else:
                 reported = json.loads(part.about["status"])
-                self._partitions[reported["fragment"], reported["partition"]] = reported
+                partition_id = reported["fragment"], reported["partition"]
+                if reported.get("scheduled") is not None:
+                    before_that = self._partitions.get(partition_id, {}).get("scheduled")
+                    reported["scheduled"] = with_earlier(reported["scheduled"], before_that)
+                    self._speed = speed_after(self._speed, reported["scheduled"])
+                self._partitions[partition_id] = reported
         if self._begun is None and all(reported["frontier"] is not None for reported in self._partitions.values()):
             self._begun = number
         inputs = {name: self._input(name) for name in self._layout.sources}
@@ -105,12 +114,14 @@ class Statuses:
         """What the source is to know for the next batch."""
         wakes = [wake for reported in self._partitions.values() if (wake := reported.get("wake")) is not None]
         rows = None if self._size is None else self._size.rows
-        return Feedback(dict(self._paces), min(wakes, default=None), self.stopping, rows, self._begun)
+        waits = any(found["waits"] for found in self._scheduled)
+        wake = min(wakes, default=None)
+        return Feedback(dict(self._paces), wake, self.stopping, rows, self._begun, waits, self._speed)
 
     def resume(self, known: Feedback) -> None:
         """From what an earlier run left for the source."""
         self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
-        self._begun = known.begun
+        self._begun, self._speed = known.begun, known.speed
         if self._size is not None and known.rows is not None:
             self._size = replace(self._size, rows=min(known.rows, self._size.most), settled=True)
 
@@ -158,6 +169,19 @@ class Statuses:
             for i, operator in enumerate(consumer.operators)
         ]
         return operators, sum(each["rows_out"] for each in reported)
+
+    @property
+    def _scheduled(self) -> list[dict[str, Any]]:
+        """What partitions reported of work that is put in order."""
+        return [found for each in list(self._partitions.values()) if (found := each.get("scheduled")) is not None]
+
+    def overload_of(self, key: str) -> tuple[int | None, OverloadStatus] | None:
+        """How far a query is whose work is put in order, and how it is doing; None where it is not."""
+        schedule = self._layout.schedule
+        found = next((each for each in self._scheduled if key in each["queries"]), None)
+        if schedule is None or found is None:
+            return None
+        return found["queries"][key]["frontier"], overload_status(found, key, schedule)
 
     def _input(self, name: str) -> InputStatus:
         definition = self._layout.sources[name]

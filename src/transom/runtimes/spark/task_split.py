@@ -145,6 +145,8 @@ class TaskSplit(InputPartition):
     """
     ahead: tuple[tuple[str, tuple[Split, ...]], ...] = ()
     """What the next batch will probably read."""
+    schedule: tuple[int, float | None, bool] | None = None
+    """How much of the work of a batch is to be done that is put in order (`ScheduledBatch`)."""
 
     def message(self) -> Message:
         """For the only partition of the plan, which is to read it."""
@@ -163,7 +165,9 @@ class TaskSplit(InputPartition):
             for which in ("splits", "ahead")
         )
         at_end, ended = tuple(fields.pop("at_end")), tuple(fields.pop("ended"))
-        return TaskSplit(at_end=at_end, ended=ended, splits=splits, ahead=ahead, **fields)
+        schedule = fields.pop("schedule")
+        schedule = None if schedule is None else tuple(schedule)
+        return TaskSplit(at_end=at_end, ended=ended, splits=splits, ahead=ahead, schedule=schedule, **fields)
 
 
 class TaskInputs:
@@ -184,10 +188,12 @@ class TaskInputs:
         """What becomes of a split, whose splits are read by several threads; some were `read` before this."""
         # The driver's side plans and packs nothing; kernels take a second to import, in each of its processes.
         from transom.pipeline.packer import Packer
+        from transom.pipeline.scheduled_batch import ScheduledBatch
 
         reading, clock = self._reading, (task_split.now, task_split.follows, task_split.begun)
         reading.enter()
-        packer = Packer(reading.layout, task_split.sender, *clock, sifts=not reading.in_host)
+        schedule = None if task_split.schedule is None else ScheduledBatch(*task_split.schedule)
+        packer = Packer(reading.layout, task_split.sender, *clock, sifts=not reading.in_host, schedule=schedule)
         if task_split.now is not None and not task_split.sender:
             for name in reading.names:  # of those that bring nothing it is reported, too: they are silent
                 packer.hear_of(name, name in task_split.at_end)

@@ -10,9 +10,9 @@ import pytest
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends
 from transom.core.time import FOREVER
-from transom.kernels import slices
+from transom.kernels import shorter_steps
 from transom.kernels.kernel import Step
-from transom.kernels.slices import in_slices
+from transom.kernels.shorter_steps import in_slices
 from transom.state.open_ids import OpenIdPool
 
 
@@ -22,7 +22,7 @@ def delta(ta: list[int], te: list[int], frontier: int, ends: Ends | None = None)
 
 
 def test_the_rows_that_are_stepped_together_are_few_however_many_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE", 10)
+    monkeypatch.setattr(shorter_steps, "SLICE", 10)
     seen: list[tuple[int, int, int]] = []
 
     def one(state: None, inputs: tuple[Delta, ...], step: Step) -> Delta:
@@ -44,14 +44,14 @@ def test_the_rows_that_are_stepped_together_are_few_however_many_come(monkeypatc
 
 
 def test_a_step_whose_rows_stay_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE", 10)
+    monkeypatch.setattr(shorter_steps, "SLICE", 10)
     given = delta(list(range(100)), [FOREVER] * 100, 200)
     assert in_slices(lambda state, inputs, step: inputs[0], None, (given,), Step(0, 200, 0, OpenIdPool())) is given
 
 
 def test_a_row_that_ends_in_a_later_slice_is_given_with_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one that turns out to be a ghost is not given; ends of rows from before stay."""
-    monkeypatch.setattr(slices, "SLICE", 1)
+    monkeypatch.setattr(shorter_steps, "SLICE", 1)
     open_ids = OpenIdPool()
     earlier = open_ids.take(1)
     taken: list[Any] = []

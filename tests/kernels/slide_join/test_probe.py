@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.kernels.slide_join.match import match
+from transom.kernels.slide_join.probe import match
 from transom.kernels.slide_join.sorted_run import Bundle, ProbeTable, SortedRun, sorted_run
 from transom.kernels.slide_join.spec import HASH, KEY
 from transom.state.spill import SpillStore
