@@ -1,7 +1,8 @@
 """What a watched console costs the queries that it shows: `python -m benchmarks.console_cost`.
 
 Twenty queries in one thread take small batches as fast as they can; ten browsers watch, each another query
-and its answer. What the threads of the console take of a core is what the queries cannot have.
+and its answer, in every second half of a round. What the threads of the console take of the process is what the queries
+cannot have; of several rounds the median is given, as other programs run beside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import socket
 import threading
 import time
+from statistics import median
 from typing import Final
 
 import pyarrow as pa
@@ -26,36 +28,41 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=8, help="of a round, of which half are watched")
+    parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
+    found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     with Session(batch_rows=ROWS) as session:
-        session.stream("s", rows(options.seconds), time="ts")
+        session.stream("s", rows(2 * options.rounds * (options.seconds + 4)), time="ts")
         for number in range(QUERIES):
             text = f"SELECT k, COUNT(*) AS n FROM s [RANGE 10 SECONDS] WHERE k <> {number} GROUP BY k"
             session.add(text, name=f"q{number}", on_rows=lambda rows: None)
-        time.sleep(3)  # kernels are loaded
+        time.sleep(5)  # kernels are loaded
         console = session.console("127.0.0.1:0")
         threads = [thread.native_id or 0 for thread in console.threads]
-        clients = [
-            multiprocessing.get_context("spawn").Process(target=watch, args=(console.address.port,), daemon=True)
-        ]
-        unwatched = measured(session, options.seconds, threads)
-        clients[0].start()
-        time.sleep(4)
-        watched = measured(session, options.seconds, threads)
-        clients[0].terminate()
+        for _ in range(options.rounds):
+            found[False].append(measured(session, options.seconds, threads))
+            browsers = multiprocessing.get_context("spawn").Process(
+                target=watch, args=(console.address.port,), daemon=True
+            )
+            browsers.start()
+            time.sleep(3)
+            found[True].append(measured(session, options.seconds, threads))
+            browsers.terminate()
+            browsers.join()
         if not session.queries:
             raise SystemExit("the input came to its end: the figures mean nothing")
         session.close()
-    for what, (batches, total, shown) in {"nobody watches": unwatched, "ten watch": watched}.items():
-        rate = batches / max(total - shown, 1e-9)
-        print(f"{what:>15}: {batches / QUERIES:6.0f} batches/s a query, {rate:6.0f} a CPU second of the queries")
-        print(f"{'':>15}  the process took {total:4.0%} of a core, the console {shown:5.2%}")
+    for watched, what in ((False, "nobody watches"), (True, "ten watch")):
+        batches, total, shown = (median(values) for values in zip(*found[watched], strict=True))
+        share = median(one[2] / one[1] for one in found[watched])
+        print(f"{what:>15}: {batches / QUERIES:6.1f} batches/s a query; the process took {total:4.0%} of a core")
+        print(f"{'':>15}  the console took {shown:5.2%} of a core, {share:5.2%} of the process")
 
 
 def rows(seconds: float) -> pa.Table:
     """More than can be read in that time."""
-    count = int(4 * (seconds + 10) * 400) * ROWS
+    count = int((seconds + 10) * 400) * ROWS
     at = pa.array(range(1_700_000_000_000_000, 1_700_000_000_000_000 + count * 1000, 1000), pa.int64())
     return pa.table({"ts": at.cast(pa.timestamp("us")), "k": pa.array([i % ROWS for i in range(count)], pa.int32())})
 

@@ -51,6 +51,8 @@ def check_run(board: RunBoard) -> None:
         status, plan = query.status(), operators(query)
         assert [each["number"] for each in status["operators"]] == [each["number"] for each in plan], query.name
         assert [each["tactic"] for each in status["operators"]] == [each["tactic"] for each in plan], query.name
+        stages = {one["stage"] for one in status["partitions"]}
+        assert stages == ({1} if board.about.endswith("on Spark") else set()), query.name
         (first, *_) = status["inputs"]
         assert {name: first[name] for name in READ} == READ and status["state"] == "finished"
     assert joined.view is not None and single.view is not None and out.view is not None

@@ -17,6 +17,7 @@ pytest.importorskip("starlette", reason="the console is an extra: pip install 't
 from playwright.sync_api import Browser, Page, expect
 
 from tests.console.building import ALARMS, Building
+from tests.console.test_feed import Fake
 from transom import Session
 from transom.console.board import SessionBoard
 from transom.console.feed import Feed
@@ -89,7 +90,7 @@ def the_plan_is_drawn(shown: Page, building: Building) -> None:
     expect(shown.get_by_text("busiest 1")).to_be_visible()
     shown.locator("g.node", has_text="#9").click()
     expect(shown.locator("dl")).to_contain_text("readings.room = smoke.room")
-    expect(shown.locator("pre.written mark")).to_have_text(["r.room", "s.room"])
+    expect(shown.locator("pre.written mark")).to_have_text(["r.room = s.room"])
     shown.locator("g.node", has_text="#2").click()
     expect(shown.locator("pre.written mark")).to_have_text(["r.celsius > 24"])
     shown.locator("g.node", has_text="#3").click()
@@ -129,6 +130,31 @@ def a_query_comes_and_goes(shown: Page, building: Building) -> None:
     expect(shown.locator(".title .state")).to_contain_text("stopped")
     assert "mine" not in {query.name for query in building.session.queries}
     assert shown.title() != "7"
+
+
+class Partial(Fake):
+    """Two slides are put off."""
+
+    def status(self) -> dict[str, Any]:
+        found = super().status()
+        slides = {"waiting": ["1970-01-01T00:00:20Z", "1970-01-01T00:00:30Z"], "lines": []}
+        found["operators"][0] |= {"title": "join", "slides": slides}
+        return found
+
+
+@pytest.mark.nightly
+def test_partial_slides_are_told_apart(opened: Browser) -> None:
+    board = Partial()
+    board.write(("+", 10_000_000, 1), ("+", 40_000_000, 2))
+    with (
+        Console(Feed(board), None, Address("127.0.0.1", 0), False) as console,
+        page(opened) as (shown, complaints),
+    ):
+        shown.goto(f"{console.url}#/query/q/answer")
+        picture = shown.get_by_role("img", name="Lifetimes")
+        expect(picture.locator("rect.partial")).to_have_count(2)
+        expect(shown.get_by_text("Partial at 00:00:20, 00:00:30")).to_be_visible()
+        assert complaints == []
 
 
 def base(console: ConsoleType) -> str:

@@ -41,7 +41,7 @@ def take() -> str:
 _PICTURES: Final = {
     "queries": ("queries", "light", 1280, 320),
     "answer": ("query/hot%20rooms/answer", "light", 1280, 860),
-    "plan": ("query/alarms/plan", "dark", 1280, 1120),
+    "plan": ("query/alarms/plan", "dark", 1280, 1200),
     "inputs": ("query/hot%20rooms/inputs", "light", 1280, 640),
     "editor": ("editor", "light", 1280, 520),
 }

@@ -27,7 +27,7 @@ CASES = {
         "Project": [["r.room, MAX(r.celsius) AS hot"]],
     },
     "ISTREAM(SELECT r.room FROM readings [NOW] r, smoke [NOW] s WHERE r.room = s.room AND r.celsius * 2 > s.density)": {
-        "Join": [["r.room", "s.room", "r.celsius * 2 > s.density"]],
+        "Join": [["r.room = s.room", "r.celsius * 2 > s.density"]],
         "ToStream": [["ISTREAM"]],
     },
     "SELECT DISTINCT room FROM readings [ROWS 9]\n  UNION\nSELECT room FROM smoke [NOW]": {

@@ -49,4 +49,18 @@ CONSOLE: Final = (
         "number = self._number\n                self.tick()\n                parts",
         "ten that watch cost ten times as much as one",
     ),
+    Bug(
+        "the_name_of_a_plan_has_the_text",
+        "planner/fingerprint.py",
+        "for field in fields(node) if field.compare]",
+        "for field in fields(node)]",
+        "a blank more in the text of a query, and its checkpoint is that of another one",
+    ),
+    Bug(
+        "marks_are_counted_from_the_file",
+        "planner/origin.py",
+        "[each.start - begin, each.stop - begin]",
+        "[each.start, each.stop]",
+        "a click on an operator marks some other piece of the query, unless it is the first of its file",
+    ),
 )

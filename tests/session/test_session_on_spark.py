@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 from tests.profile import first_of
 from transom import EvaluationError, OptionError, Progress, QueryError, Session, SourceError
@@ -105,6 +112,34 @@ def test_listeners_hear_of_every_batch(spark: SparkSession) -> None:
     assert max(each.state_bytes for each in heard[0].operators) > 0
     (kept,) = [each.state_rows for each in last.operators if each.tactic == "running"]
     assert kept == 0, "no row ever leaves, so none is kept"
+
+
+def test_spark_itself_counts_rows(spark: SparkSession) -> None:
+    """Not the messages that they come in."""
+
+    class Heard(StreamingQueryListener):
+        rows = 0
+
+        def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
+
+        def onQueryProgress(self, event: QueryProgressEvent) -> None:
+            self.rows += event.progress.numInputRows
+
+        def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...
+
+    heard = Heard()
+    spark.streams.addListener(heard)
+    try:
+        session = Session(spark=spark, batch_rows=300)
+        rows = [{"t": NOON + timedelta(seconds=i), "a": i} for i in range(900)]
+        session.stream("s", rows, time="t")
+        session.run("SELECT a FROM s [RANGE 1 SECOND] WHERE a > 5")
+        end = time.monotonic() + 30
+        while heard.rows != 900 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert heard.rows == 900
+    finally:
+        spark.streams.removeListener(heard)
 
 
 def endless() -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ TICK: Final = 0.5
 _IDLE_TICK: Final = 5.0
 """How often queries are looked at for their history while nobody looks."""
 
-MOST_OF_A_CORE: Final = 0.015
+MOST_OF_A_CORE: Final = 0.01
 """What the queries leave to whoever looks at them."""
 
 MOST_CLIENTS: Final = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from transom.core.excerpt import Excerpt
@@ -53,9 +54,12 @@ def _pieces(part: Any) -> Iterator[Excerpt]:
 
 
 def _merged(found: Iterator[Excerpt]) -> list[Excerpt]:
-    """Each piece once, in the order of the text; those that lie in another are it."""
+    """Each piece once, in the order of the text; those that lie in another are it, and the sides of a `=` are one."""
     kept: list[Excerpt] = []
     for each in sorted(set(found), key=lambda one: (one.text, one.start, -one.stop)):
-        if not kept or kept[-1].text != each.text or each.stop > kept[-1].stop:
+        last = kept[-1] if kept and kept[-1].text == each.text else None
+        if last is not None and each.text[last.stop : each.start].strip() == "=":
+            kept[-1] = replace(last, stop=each.stop)
+        elif last is None or each.stop > last.stop:
             kept.append(each)
     return kept
