@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import harness
+from benchmarks.chart import Panel
 from benchmarks.harness import Outcome
 from benchmarks.multiway import benchmark as multiway
 from benchmarks.multiway.contestants import (
@@ -256,7 +257,8 @@ def test_tables_are_for_people() -> None:
     assert "| mjoin | 100, 50, 50 | 1.5 | 1 | 20 | 12.5% |".replace(", ", " | ") in lines
     assert "| streams 20 | tree | mjoin | 2.1 | 0.1 |" in lines
     assert "| tree_over_probe_floor | - |" in lines
-    assert multiway.panels(cells)[0].lines[MJOIN] == [(20, 101.0)]
+    first = multiway.panels(cells)[0]
+    assert isinstance(first, Panel) and first.lines[MJOIN] == [(20, 101.0)]
 
 
 # --- what was written down -------------------------------------------------------------------------------------------

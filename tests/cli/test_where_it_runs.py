@@ -19,10 +19,11 @@ from tests.cli.commands import environment, write_project
 from transom.cli import main as command_line
 from transom.cli.display import Display
 from transom.cli.main import main
-from transom.cli.notices import NOTICE, say_where
+from transom.cli.notices import say_where
 from transom.connectors.screen import Screen
 from transom.kernels.jit import when_compiling
 from transom.program import first_run
+from transom.program.first_run import NOTICE
 from transom.runtimes.spark import launch
 
 

@@ -180,8 +180,8 @@ def plan_on_spark() -> Drawing:
     drawing = Drawing(860, 400, "A plan on Spark")
     for x, said in ((95, "sources"), (300, "tasks that read"), (535, "stateful tasks, one a partition"), (772, "sink")):
         drawing.text(x, 26, said, anchor="middle", colour=GREY, size=13)
-    for at, said in enumerate((("Kafka", "a partition"), ("files", "a split"), ("DataFrame", "of readStream"))):
-        drawing.box(20, 52 + 88 * at, 150, 60, said, colour=GREY, fill=PALE)
+    for at, source in enumerate((("Kafka", "a partition"), ("files", "a split"), ("DataFrame", "of readStream"))):
+        drawing.box(20, 52 + 88 * at, 150, 60, source, colour=GREY, fill=PALE)
         drawing.box(225, 52 + 88 * at, 150, 60, ("judge, pack", "watermark, late rows"))
         drawing.arrow(172, 82 + 88 * at, 222, 82 + 88 * at)
     for at in range(3):

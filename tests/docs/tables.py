@@ -267,8 +267,8 @@ def _command(name: str, purpose: str, parser: argparse.ArgumentParser) -> str:
     if shown:
         lines += ["", "| written | does |", "| --- | --- |"]
     for action in shown:
-        value = action.metavar or (", ".join(map(str, action.choices)) if action.choices else action.dest.upper())
-        value = _cell(value)
+        metavar = action.metavar if isinstance(action.metavar, str) else None
+        value = _cell(metavar or (", ".join(map(str, action.choices)) if action.choices else action.dest.upper()))
         words = [f"`{word}{'' if action.nargs == 0 else f' {value}'}`" for word in action.option_strings]
         text = (action.help or "") % {**vars(action), "prog": parser.prog}
         lines.append(f"| {', '.join(words) or f'`{value}`'} | {_cell(text)} |")

@@ -20,6 +20,7 @@ from tests.properties.seeds import over_seeds
 from tests.properties.test_slides_put_off import ARRIVING, START, TIMED, bound, query_of
 from tests.run_in_partitions import Cluster
 from tests.run_locally import Push, batch_of
+from transom.core.errors import UnsupportedError
 from transom.core.time import SECOND, to_datetime
 from transom.kernels.slide_join import labour, turn
 from transom.kernels.slide_join.memory import SlideJoinState
@@ -154,7 +155,8 @@ def test_in_one_process_too(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     node, catalogue = bound(TIMED, names, query)
     catalogue.options.update(slide_join="hybrid", memory=1_500, put_off=1_000)
-    slides, taken = EmittedSlides(), {name: [] for name in names}
+    slides = EmittedSlides()
+    taken: dict[str, Rows] = {name: [] for name in names}
     left = 0
     with closing(Pipeline(plan(node, catalogue), catalogue)) as pipeline:
         pipeline.clock = lambda: 0
@@ -181,12 +183,14 @@ def test_in_one_process_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _batch(catalogue: Catalogue, name: str, rows: Rows) -> Any:
-    return batch_of(catalogue.relations[name].columns, rows)
+    definition = catalogue.relations[name]
+    assert isinstance(definition, StreamDefinition)
+    return batch_of(definition.columns, rows)
 
 
 def test_without_a_budget_nothing_is_put_off() -> None:
     node, catalogue = bound(TIMED, "ab", "RSTREAM(SELECT a.x FROM a [RANGE 4 SECONDS SLIDE 1 SECOND] AS a, "
                             "b [RANGE 4 SECONDS SLIDE 1 SECOND] AS b WHERE a.k = b.k);")  # fmt: skip
     catalogue.options.update(put_off=1_000)
-    with pytest.raises(slide_join.UnsupportedError, match="within a memory budget only"):
+    with pytest.raises(UnsupportedError, match="within a memory budget only"):
         plan(node, catalogue)

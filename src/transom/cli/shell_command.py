@@ -7,11 +7,12 @@ import contextlib
 import os
 import sys
 
-from transom.cli.notices import NOTICE, compiling_announced, notice, say_where
+from transom.cli.notices import compiling_announced, notice, say_where
 from transom.cli.query_file import confinement, folder_of, read_query_file
 from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
 from transom.cli.shell_text import is_whole, split
+from transom.program.first_run import NOTICE
 from transom.session import Session
 
 

@@ -41,7 +41,7 @@ def when_compiling(notify: Callable[[], None]) -> Iterator[None]:
 
 def from_now_on_when_compiling(notify: Callable[[], None]) -> None:
     """The same for as long as the process lives."""
-    event.register("numba:compile", _First(notify))
+    event.register("numba:compile", _First(notify))  # type: ignore[no-untyped-call]
 
 
 class _First(event.Listener):

@@ -72,8 +72,9 @@ class Estimates:
         True
         """
         found = [float(x or 0.0) for x in numbers[:12]]
-        averages = [Average(amount, count) for amount, count in zip(found[::2], found[1::2], strict=True)]
-        return Estimates(*averages, reuse_cost=numbers[12], join_cost=numbers[13])
+        averages = (Average(amount, count) for amount, count in zip(found[::2], found[1::2], strict=True))
+        selectivity, row_bytes, joining, merging, writing, reading = averages
+        return Estimates(selectivity, row_bytes, joining, merging, writing, reading, numbers[12], numbers[13])
 
     def lines(self) -> list[str]:
         """As EXPLAIN ANALYZE shows it."""
