@@ -17,6 +17,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     INTEGER,
     JSON,
@@ -30,7 +31,9 @@ from transom.core.schema import (
     Schema,
 )
 
-_SAME: Final = (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ)
+_SAME: Final = (
+    BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, DURATION,
+)  # fmt: skip
 _WIDER: Final = {
     pa.uint8(): SMALLINT,
     pa.uint16(): INTEGER,
@@ -156,6 +159,8 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
         return _WIDER[type_]
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else TIMESTAMPTZ
+    if pa.types.is_duration(type_):
+        return DURATION
     if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
         return pa.decimal128(type_.precision, type_.scale)
     return None

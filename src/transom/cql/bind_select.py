@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, DURATION
 from transom.cql import syntax
 from transom.cql.bind_expression import AggregateRef, ExpressionBinder
 from transom.cql.bind_from import bind_from, unnested_array
@@ -30,7 +31,7 @@ from transom.plan.algebra import (
     TopN,
     Unnest,
 )
-from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
+from transom.plan.expression import Cast, ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import outer_columns
 
@@ -360,6 +361,10 @@ class _OverGroups:
         position = self.keys.get(expression)
         if position is not None:
             return ColumnRef(position, expression.type, str(expression))
+        if expression.type == BIGINT:  # of an interval, perhaps, that is grouped by
+            position = self.keys.get(Cast(expression, DURATION))
+            if position is not None:
+                return Cast(ColumnRef(position, DURATION, str(expression)), BIGINT)
         if isinstance(expression, AggregateRef):
             return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
         if isinstance(expression, RankRef):

@@ -6,6 +6,7 @@
 | float, double, decimal(p, s) | REAL, DOUBLE, DECIMAL(p, s) |
 | string (of any collation), char, varchar, binary, void | VARCHAR |
 | date, timestamp_ntz, timestamp | DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE |
+| interval day to second | INTERVAL |
 | array<T>, struct<a: T, ..> | T[], STRUCT(a T, ..) |
 
 Instants. Our TIMESTAMP counts microseconds since 1970 in UTC and has no zone, which is Spark's `timestamp_ntz` read as
@@ -32,6 +33,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     INTEGER,
     JSON,
     REAL,
@@ -58,6 +60,7 @@ _SAME: Final[dict[pa.DataType, T.DataType]] = {
     TIMESTAMP: T.TimestampNTZType(),
     TIMESTAMPTZ: T.TimestampType(),
     JSON: T.StringType(),
+    DURATION: T.DayTimeIntervalType(),
 }
 _OURS: Final = {type(spark): ours for ours, spark in _SAME.items() if ours != JSON} | {
     T.CharType: VARCHAR,
