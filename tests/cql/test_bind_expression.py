@@ -178,7 +178,7 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("stddev(name)", "takes numbers", "CAST"),
         ("(SELECT 1 FROM S)", "may have more than one row", "MAX(..)"),
         ("(SELECT MIN(A), MAX(A) FROM S)", "has 2 columns", "one column"),
-        ("(big, big)", "several values", "one by one"),
+        ("(big, ts - ts)", "no INTERVAL within arrays and structs", "epoch(later - earlier)"),
         ("big[1]", "is no array", "FROM S [ROWS 10]"),
         ("big[ROWS 10]", "a window can only follow", "FROM S [ROWS 10]"),
         ("[1, 2][1:2]", "a slice of an array", "a[1]"),

@@ -151,10 +151,21 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
                 raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
             value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
         else:
-            value, fraction = written.arguments[0], _fraction(function, written.arguments[1])
+            value, many = written.arguments
+            if isinstance(many, Call) and many.function == "list_value" and many.arguments:
+                fractions = [_fraction(function, each) for each in many.arguments]
+                return _all_or_null([refer(_at_fraction(name, written, value, each)) for each in fractions])
+            fraction = _fraction(function, many)
         return refer(_at_fraction(name, written, value, fraction))
 
     return rule
+
+
+def _all_or_null(values: list[Expression]) -> Expression:
+    """The array of several quantiles; as of one, over nothing it is NULL."""
+    type_ = part_type(values[0].type)
+    found = Call("list_value", tuple(cast(value, type_) for value in values), pa.list_(type_))
+    return Case((Call("is_null", (values[0],), BOOLEAN),), (Literal(None, found.type),), found)
 
 
 def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:

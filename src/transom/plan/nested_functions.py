@@ -11,6 +11,7 @@ from transom.core.schema import BIGINT, BOOLEAN, DURATION, INTEGER, VARCHAR, arr
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.scalar_operators import Arguments, Function, misfit
 from transom.plan.typing_rules import (
+    INTERVAL,
     NULL,
     cannot_mix,
     coerce,
@@ -25,7 +26,7 @@ MOST_FIELDS: Final = 1000
 
 def part_type(type_: pa.DataType) -> pa.DataType:
     """The type of a value within an array or a struct."""
-    if type_ == DURATION:
+    if type_ in (DURATION, INTERVAL):
         raise QueryError(
             "there is no INTERVAL within arrays and structs", remedy="make a number of it: epoch(later - earlier)"
         )
