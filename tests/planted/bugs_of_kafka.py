@@ -31,8 +31,8 @@ KAFKA: Final = (
     Bug(
         "an_epoch_is_written_again",
         "connectors/kafka_sink.py",
-        "self._next = max(0, committed.offset)",
-        "self._next = 0",
+        "return producer, consumer, max(0, committed.offset)",
+        "return producer, consumer, 0",
         "after a crash the rows of an epoch are there twice",
     ),
     Bug(
@@ -48,6 +48,13 @@ KAFKA: Final = (
         "if self._begun is None:",
         "if True:",
         "what comes between two looks is never read",
+    ),
+    Bug(
+        "no_offset_is_an_offset",
+        "connectors/kafka_client.py",
+        "if OFFSET_INVALID in found.values():",
+        "if OFFSET_INVALID in found:",
+        "a broker that has just started ends a run that outlived it",
     ),
     Bug(
         "what_goes_is_behind_what_comes",
