@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -70,7 +68,7 @@ def test_what_a_dead_process_has_begun_is_aborted(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka)
     dead = opened(topic, topic.name)
     commit(dead, 0, 1)
-    producer, _ = dead._handles or dead._take()
+    producer, _ = dead._handles or dead._open()
     producer.begin_transaction()
     producer.produce(topic.name, b'{"v": 2}')
     producer.flush(30)
@@ -225,27 +223,3 @@ def test_a_sink_that_cannot_be_is_rejected(opening: Opening, properties: dict[st
     with pytest.raises(OptionError, match=says) as error:
         KafkaSink(SinkDeclaration("o", said), opening)
     assert error.value.remedy
-
-
-@pytest.mark.parametrize("first", ["opened", "aborted"])
-def test_handles_are_opened_aside_and_closed_when_nobody_wants_them(
-    first: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("confluent_kafka")
-    may_open, closed = Event(), Event()
-
-    def open_(_: KafkaSink) -> Any:
-        assert may_open.wait(30)
-        return None, SimpleNamespace(close=closed.set), 0
-
-    monkeypatch.setattr(KafkaSink, "_open", open_)
-    said = {"connector": "kafka", "topic": "t", "properties.bootstrap.servers": "127.0.0.1:1", "format": "json"}
-    sink = KafkaSink(SinkDeclaration("o", said), PLAIN)
-    sink.write(rows(1))  # and waits for nobody
-    assert sink._opening is not None
-    if first == "opened":
-        may_open.set()
-        sink._opening.result(30)
-    sink.abort(0)
-    may_open.set()
-    assert closed.wait(30)

@@ -31,8 +31,8 @@ KAFKA: Final = (
     Bug(
         "an_epoch_is_written_again",
         "connectors/kafka_sink.py",
-        "return producer, consumer, max(0, committed.offset)",
-        "return producer, consumer, 0",
+        "self._next = max(0, committed.offset)",
+        "self._next = 0",
         "after a crash the rows of an epoch are there twice",
     ),
     Bug(

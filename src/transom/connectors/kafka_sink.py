@@ -16,10 +16,8 @@ process of the same run has left open, and shuts that process out, should it sti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -41,8 +39,6 @@ from transom.core.errors import SinkError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
 
-    _Opened: TypeAlias = tuple[Producer, Consumer, int]
-
 _KNOWN: Final = ("format", "value.format", "key.format", "key.fields", "delimiter", "null")
 _AT_ONCE: Final = 10_000
 """So many messages are handed to the library at a time."""
@@ -58,16 +54,8 @@ class KafkaSink(StagedSink):
         self._writer: MessageWriter = read_writer(declared.properties).opened(opening)
         self._name = f"{_OUR_NAME}-{self.run}"
         self._handles: tuple[Producer, Consumer] | None = None
-        self._opening: Future[_Opened] | None = None
-        """Handles that are opened while rows are computed: to be known to its coordinators may take half a second."""
         self._next = 0
         """The first epoch that is not in the topic."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        if self._handles is None and self._opening is None:
-            self._opening = Future()
-            Thread(target=_opened_aside, args=(self._open, self._opening), daemon=True).start()
-        super().write(batch)
 
     def transact(self, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
         from confluent_kafka import KafkaException
@@ -75,7 +63,7 @@ class KafkaSink(StagedSink):
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                producer, consumer = self._handles or self._take()
+                producer, consumer = self._handles or self._open()
                 if epoch >= self._next:
                     self._write(producer, consumer, epoch, rows)
                     self._next = epoch + 1
@@ -100,14 +88,7 @@ class KafkaSink(StagedSink):
         super().abort(epoch)
         self._let_go()
 
-    def _take(self) -> tuple[Producer, Consumer]:
-        """Handles, at best those that are being opened."""
-        opening, self._opening = self._opening, None
-        producer, consumer, self._next = self._open() if opening is None else opening.result()
-        self._handles = producer, consumer
-        return self._handles
-
-    def _open(self) -> _Opened:
+    def _open(self) -> tuple[Producer, Consumer]:
         """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
         from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
@@ -124,14 +105,12 @@ class KafkaSink(StagedSink):
         group = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
         security = {name: text for name, text in client.items() if not name.startswith(OF_PRODUCERS)}
         consumer = made(Consumer, {**settings_of(security), **group})
-        try:
-            (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
-            if committed.error is not None:
-                raise KafkaException(committed.error)
-        except BaseException:
-            consumer.close()
-            raise
-        return producer, consumer, max(0, committed.offset)
+        self._handles = producer, consumer
+        (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
+        if committed.error is not None:
+            raise KafkaException(committed.error)
+        self._next = max(0, committed.offset)
+        return self._handles
 
     def _write(self, producer: Producer, consumer: Consumer, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
         from confluent_kafka import TopicPartition
@@ -155,24 +134,9 @@ class KafkaSink(StagedSink):
 
     def _let_go(self) -> None:
         """Whatever is open is aborted by whoever opens the sink next, or by the broker in time."""
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.add_done_callback(_close_opened)
         if self._handles is not None:
             self._handles[1].close()
             self._handles = None
-
-
-def _opened_aside(open_: Callable[[], _Opened], opening: Future[_Opened]) -> None:
-    try:
-        opening.set_result(open_())
-    except BaseException as error:
-        opening.set_exception(error)
-
-
-def _close_opened(opening: Future[_Opened]) -> None:
-    if opening.exception() is None:
-        opening.result()[1].close()
 
 
 def read_properties(declared: SinkDeclaration) -> tuple[str, dict[str, str]]:
