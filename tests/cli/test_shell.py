@@ -110,6 +110,11 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["step_budget", "50 MILLISECOND", "the time of a step for such work"],
         ["slide_join", "auto", "the tactic of joins of windows that slide, emitted by RSTREAM"],
         ["memory", "none", "what such a join keeps to; the rest is on disk"],
+        [
+            "put_off",
+            "none",
+            "how long a step works on slides of such a join; what is left is made when nothing comes in",
+        ],
         ["spill", "none", "where on disk; by default a folder for temporary files"],
         ["disk_speed", "none", "bytes a second that the disk is slowed down to"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],
