@@ -55,10 +55,6 @@ def _link_within(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _with_caption(block: re.Match[str]) -> str:
-    """
-    >>> BLOCK.sub(_with_caption, "```stream clicks\\n90 1\\n```").splitlines()
-    ['```{code-block} text', ':caption: "input: stream clicks"', '', '90 1', '```']
-    """
     kind, rest = block.groups()
     caption = CAPTIONS.get(f"{kind} {rest}") or CAPTIONS.get(kind, "")
     if not caption:
