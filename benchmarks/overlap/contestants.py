@@ -27,7 +27,7 @@ from transom.kernels.slide_join.estimates import Estimates
 from transom.program.query_specs import handing
 from transom.program.slides import SlideStatus
 from transom.runtimes.local.query import LocalQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 INCREMENTAL, FULL, HYBRID = TACTICS = ("incremental", "full", "hybrid")
 LEARNING: Final = 10
@@ -60,8 +60,8 @@ class Contestant:
         self._sums, self._checked = [0, 0], True
         session = Session()
         text = f"{declarations or cell.declarations()} SET slide_join = '{tactic}'; {cell.settings} {cell.query};"
-        planned = session.prepare(text)[-1]
-        query = session.assemble([planned], answer=handing(self._follow)).queries[0]
+        planned = workspace_of(session).prepare(text)[-1]
+        query = workspace_of(session).assemble([planned], answer=handing(self._follow)).queries[0]
         assert isinstance(query, LocalQuery)
         self.query = query
 
