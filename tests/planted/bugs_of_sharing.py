@@ -217,4 +217,18 @@ SHARING: Final = (
         "begun.policy, begun.found = state.policy, []",
         "a query that is behind loses pairs when another one comes or goes",
     ),
+    Bug(
+        "slides_of_a_part_not_known_above",
+        "pipeline/group.py",
+        "slides = subplan.slides if frontier == FOREVER else {}",
+        "slides: dict[str, int] = {}",
+        "a query that reads snapshots of a view with windows that slide fails when its input ends",
+    ),
+    Bug(
+        "slides_of_a_part_not_sent",
+        "pipeline/fragment_partition.py",
+        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), below)",
+        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})",
+        "the same, on Spark",
+    ),
 )

@@ -20,12 +20,24 @@ VIEWS = (
 )
 
 
+SLIDING_VIEWS = ("group", "aggregate", "aggregate", "join", "join3", "distinct", "outer_join", "set_operation")
+
+
+class Sliding(Generator):
+    """All windows of its queries slide."""
+
+    def window(self, columns: tuple[Column, ...]) -> str:
+        self.noted.windows.add("slide")
+        seconds = self.random.randint(1, 9) + 4 * self.joined
+        return f"[RANGE {seconds} SECONDS SLIDE {self.random.randint(1, 4)} SECONDS]"
+
+
 class Readers(Generator):
     """Queries that read nothing but a view of these columns, once or several times."""
 
-    def __init__(self, random: Random, columns: tuple[Column, ...]) -> None:
+    def __init__(self, random: Random, columns: tuple[Column, ...], snapshots: int = 10) -> None:
         super().__init__(random)
-        self.columns = columns
+        self.columns, self.snapshots = columns, snapshots
 
     def source(self, depth: int) -> Source:
         if depth > 0 and self.chance(40):
@@ -39,6 +51,8 @@ class Readers(Generator):
 
     def statement(self) -> str:
         text = "SELECT * FROM v" if self.chance(10) else self.query(self.pick((0, 1))).text
-        if self.chance(30):
-            return f"{self.pick(('ISTREAM', 'DSTREAM', 'RSTREAM'))}({text})"
+        if self.chance(self.snapshots):
+            return f"RSTREAM({text})"
+        if self.chance(20):
+            return f"{self.pick(('ISTREAM', 'DSTREAM'))}({text})"
         return text

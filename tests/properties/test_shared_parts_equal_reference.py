@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+import pytest
+
 from tests.net_table import check_table
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.part_queries import VIEWS, Readers
+from tests.properties.part_queries import SLIDING_VIEWS, VIEWS, Readers, Sliding
 from tests.properties.queries import DECLARATIONS, FUNCTIONS, Generator, query_of
 from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut, cut_into_tasks, inputs
@@ -86,19 +88,20 @@ class Trial:
         return isinstance(definition, TableDefinition) and definition.time is None
 
 
-def trial_of(random: Random) -> Trial:
+def trial_of(random: Random, sliding: bool = False) -> Trial:
     while True:
-        found = _trial(random)
+        found = _trial(random, sliding)
         if found is not None:
             return found
 
 
-def _trial(random: Random) -> Trial | None:
+def _trial(random: Random, sliding: bool) -> Trial | None:
     """None where the queries share nothing, or where the planner has no way to run one of them."""
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
     catalogue = Catalogue(functions=FUNCTIONS)
-    view = query_of(generator := Generator(random), random.choice(VIEWS))
-    readers = Readers(random, view.columns)
+    generator = Sliding(random) if sliding else Generator(random)
+    view = query_of(generator, random.choice(SLIDING_VIEWS if sliding else VIEWS))
+    readers = Readers(random, view.columns, snapshots=60 if sliding else 10)
     texts = [readers.statement() for _ in range(random.randint(2, 4))]
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     tactic = random.choice(["auto", "auto", "nested_loop"])
@@ -151,20 +154,24 @@ def restarted(trial: Trial, group: GroupPipeline) -> GroupPipeline:
     return again
 
 
-def check_trials(name: str, seen: Counter[str], run: Callable[[Trial, Random], list[Reader]]) -> None:
+def check_trials(
+    name: str, seen: Counter[str], run: Callable[[Trial, Random], list[Reader]], sliding: bool = False
+) -> None:
     @over_seeds(name, EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"{name} {seed}")
-        trial = trial_of(random)
+        trial = trial_of(random, sliding)
         everybody = run(trial, random)
         seen["lively"] += max(reader.check(reader.left) for reader in everybody) >= 3
+        seen["snapshots"] += sum("RSTREAM" in reader.text.rsplit("\n", 1)[-1] for reader in everybody)
         seen["tables"] += not trial.rows.keys() <= {"s", "t", "u"}
 
     check()
     assert seen["lively"] >= EXAMPLES // 3, seen
 
 
-def test_each_query_on_a_view_equals_the_reference() -> None:
+@pytest.mark.parametrize("sliding", [False, True])
+def test_each_query_on_a_view_equals_the_reference(sliding: bool) -> None:
     seen: Counter[str] = Counter()
 
     def run(trial: Trial, random: Random) -> list[Reader]:
@@ -189,11 +196,12 @@ def test_each_query_on_a_view_equals_the_reference() -> None:
         group.close()
         return everybody
 
-    check_trials("shared parts", seen, run)
-    assert seen["restarts"], seen
+    check_trials("shared parts that slide" if sliding else "shared parts", seen, run, sliding)
+    assert seen["restarts"] and (seen["snapshots"] or not sliding), seen
 
 
-def test_each_query_on_a_view_in_partitions_equals_the_reference() -> None:
+@pytest.mark.parametrize("sliding", [False, True])
+def test_each_query_on_a_view_in_partitions_equals_the_reference(sliding: bool) -> None:
     def run(trial: Trial, random: Random) -> list[Reader]:
         cluster = Cluster(trial.layout(random.choice([1, 2, 3])), Random(random.random()))
         for batch in cut_into_tasks(random, trial.pushes(random)):
@@ -206,4 +214,5 @@ def test_each_query_on_a_view_in_partitions_equals_the_reference() -> None:
         cluster.close()
         return trial.readers
 
-    check_trials("shared parts in partitions", Counter(), run)
+    name = "shared parts that slide, in partitions" if sliding else "shared parts in partitions"
+    check_trials(name, Counter(), run, sliding)

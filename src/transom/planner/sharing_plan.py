@@ -25,7 +25,6 @@ from transom.plan.algebra import (
     StreamScan,
     TableScan,
     TopN,
-    Window,
 )
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import OPTIONS, partitions_of
@@ -110,13 +109,8 @@ def _sharable(query: Node, part: Relation, catalogue: Catalogue) -> SharablePlan
 
 
 def _worth_sharing(part: Relation) -> bool:
-    """Whether rows of streams are put together in it; what passes them on, or holds them a while, is cheap to repeat.
-
-    Of windows that slide the last instant matters, which is not known above the part.
-    """
+    """Whether rows of streams are put together in it; what passes them on, or holds them, is cheap to repeat."""
     nodes = _nodes(part)
-    if any(isinstance(node, Window) and node.spec.slide is not None for node in nodes):
-        return False
     return any(map(_works, nodes)) and any(isinstance(node, StreamScan) for node in nodes)
 
 
