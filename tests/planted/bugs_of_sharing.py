@@ -231,4 +231,18 @@ SHARING: Final = (
         "out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})",
         "the same, on Spark",
     ),
+    Bug(
+        "window_that_slides_not_held_for_its_last_sample",
+        "planner/sharing_windows.py",
+        "return min(length_of(window, tick) + (window.slide or 0), UNBOUNDED)",
+        "return min(length_of(window, tick), UNBOUNDED)",
+        "a query whose window slides misses pairs with rows that end before its next sample, if others share its join",
+    ),
+    Bug(
+        "first_member_that_ends_overlooked",
+        "kernels/shared_plan/windowed.py",
+        "ta, te = np.maximum(ta, begin), np.minimum(te, end)",
+        "ta, te = np.maximum(ta, begin), end",
+        "of a join of three streams that others share the tuples of a query live as long as their last member",
+    ),
 )
