@@ -22,7 +22,7 @@ from transom.core.time import from_datetime
 from transom.program.query_specs import handing
 from transom.program.slides import SlideStatus
 from transom.runtimes.local.query import LocalQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 _SECOND: Final = 1_000_000
 
@@ -103,8 +103,8 @@ class Diary:
 def measure(burst: Burst) -> Outcome:
     """The run, slide by slide."""
     diary, session = Diary(), Session()
-    planned = session.prepare(burst.text)[-1]
-    query = session.assemble([planned], answer=handing(diary.follow)).queries[0]
+    planned = workspace_of(session).prepare(burst.text)[-1]
+    query = workspace_of(session).assemble([planned], answer=handing(diary.follow)).queries[0]
     assert isinstance(query, LocalQuery)
     began = _feed(query, burst)
     for name in STREAMS:

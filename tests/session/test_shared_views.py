@@ -14,6 +14,7 @@ from transom.core.time import from_datetime
 from transom.program.run import Run
 from transom.runtimes.local.run import LocalRun
 from transom.runtimes.spark.run import SparkRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 VIEW = """
@@ -58,7 +59,7 @@ def test_rows_of_a_view_end_beside_those_that_a_query_makes_of_it(batch_rows: in
 def test_they_have_the_answers_of_queries_that_run_alone(batch_rows: int) -> None:
     apart = session_of("off").execute(TEXT)[1:]
     session = session_of(batch_rows=batch_rows)
-    run = session.assemble(session.prepare(TEXT))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(TEXT))
     assert isinstance(run, LocalRun)
     assert [[query.name for query in job.queries] for job in run.jobs] == [
         [f"query-{i}" for i in range(1, 5)],
@@ -135,7 +136,7 @@ def sunk(folder: Path, queries: tuple[str, ...] = QUERIES) -> str:
 def check_resumed(folder: Path, spark: SparkSession | None) -> None:
     kept = str(folder / "kept")
     session = session_of(spark=spark, batch_rows=9)
-    run = session.assemble(session.prepare(sunk(folder)), checkpoint=kept, follow=True)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(sunk(folder)), checkpoint=kept, follow=True)
     assert isinstance(run, LocalRun | SparkRun) and len(run.jobs if isinstance(run, LocalRun) else run.units) == 1
 
     def stop_in_the_middle(run: Run) -> None:
@@ -146,9 +147,9 @@ def check_resumed(folder: Path, spark: SparkSession | None) -> None:
     assert not run.status()[0].finished
     session = session_of(spark=spark, batch_rows=9)
     with pytest.raises(CheckpointError, match="other queries"):
-        session.assemble(session.prepare(sunk(folder, QUERIES[:3])), checkpoint=kept)
+        workspace_of(session).assemble(workspace_of(session).prepare(sunk(folder, QUERIES[:3])), checkpoint=kept)
     session = session_of(spark=spark, batch_rows=9)
-    session.assemble(session.prepare(sunk(folder)), checkpoint=kept, end=True).run()
+    workspace_of(session).assemble(workspace_of(session).prepare(sunk(folder)), checkpoint=kept, end=True).run()
     whole = folder / "alone"
     whole.mkdir()
     session_of("off").execute(sunk(whole))

@@ -16,6 +16,7 @@ from tests.runtimes.spark.processes import PATIENCE
 from tests.runtimes.spark.standalone import hdfs_alone, s3a
 from transom import Session
 from transom.connectors.storage import storage_of
+from transom.session import workspace_of
 
 
 def run_in_two(spark: SparkSession | None, uri: str, checkpoint: str) -> None:
@@ -76,7 +77,7 @@ def test_spark_reads_what_is_committed_on_hdfs(spark: SparkSession, tmp_path: Pa
         for _ in range(2):  # the second one takes the place of the first
             text = text_of(f"{hdfs}/in", f"{hdfs}/a folder").replace("jsonl", "parquet")
             with Session() as session:
-                session.assemble(session.prepare(text), every=1).run()
+                workspace_of(session).assemble(workspace_of(session).prepare(text), every=1).run()
             storage.put(f"{hdfs}/a folder/part-{'0' * 32}.parquet", b"which nobody has committed")
             read = spark.read.parquet(f"{hdfs}/a folder")
             rows = [row.asDict() for row in read.select("k", "n").collect()]

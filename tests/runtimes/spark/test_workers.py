@@ -19,6 +19,7 @@ from transom import Session, __version__
 from transom.core.errors import SparkError
 from transom.runtimes.spark import workers
 from transom.runtimes.spark.workers import Needs, check_workers
+from transom.session import workspace_of
 
 DAEMON = "spark.python.daemon.module"
 
@@ -125,7 +126,7 @@ def test_what_workers_do_not_see_is_rejected_before_anything_is_written(
             INSERT INTO out SELECT k FROM s;
         """
         with pytest.raises(SparkError) as raised:
-            session.assemble(session.prepare(text), checkpoint=f"{checkpoint}/checkpoint")
+            workspace_of(session).assemble(workspace_of(session).prepare(text), checkpoint=f"{checkpoint}/checkpoint")
         assert raised.value.what.startswith(f"{named} is not on a disk that the driver and the workers on ")
         assert [os.listdir(folder) for folder in (shared, hidden, own)] == [["in.csv"], ["in.csv"], []]
     with pytest.raises(SparkError, match="temporary files"):
