@@ -27,7 +27,7 @@ from transom.core.delta import Int64s
 from transom.program.query_specs import handing
 from transom.program.run import Run
 from transom.program.slides import SlideStatus
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 MOST_ABOVE: Final = 32
 """MB that a process may have beside the budget."""
@@ -49,7 +49,8 @@ def measure(burst: Burst) -> Outcome:
     for name in STREAMS:
         session.stream(name, world.batches(name), time="ts", columns=_SCHEMA)
     diary = Diary()
-    run = session.assemble(session.prepare(_text(burst)), follow=True, answer=handing(diary.follow))
+    workspace = workspace_of(session)
+    run = workspace.assemble(workspace.prepare(_text(burst)), follow=True, answer=handing(diary.follow))
     with _Memory() as memory:
         run.run(lambda run: world.watch(run, diary, memory))
     (found,) = (one.slides for status in run.status() for one in status.operators if one.slides is not None)
