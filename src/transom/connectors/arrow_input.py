@@ -34,6 +34,8 @@ from transom.core.schema import (
 _SAME: Final = (
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, DURATION,
 )  # fmt: skip
+_NEVER_INSIDE: Final = (None, DURATION)
+"""What an array or a struct cannot hold."""
 _WIDER: Final = {
     pa.uint8(): SMALLINT,
     pa.uint16(): INTEGER,
@@ -147,10 +149,11 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
     if pa.types.is_struct(type_):
         fields = [(each.name, _sql_type(each)) for each in type_]
         folded = {fold(name) for name, _ in fields}
-        return pa.struct(fields) if fields and len(folded) == len(fields) and all(t for _, t in fields) else None
+        known = fields and len(folded) == len(fields) and all(t not in _NEVER_INSIDE for _, t in fields)
+        return pa.struct(fields) if known else None
     if hasattr(type_, "value_field") and not pa.types.is_map(type_) and not pa.types.is_run_end_encoded(type_):
         element = _sql_type(type_.value_field)
-        return None if element is None else pa.list_(element)
+        return None if element in _NEVER_INSIDE else pa.list_(element)
     if isinstance(type_, pa.JsonType):
         return JSON
     if type_ in _SAME:

@@ -68,6 +68,8 @@ _OURS: Final = {type(spark): ours for ours, spark in _SAME.items() if ours != JS
     T.BinaryType: VARCHAR,
     T.NullType: VARCHAR,
 }
+_NEVER_INSIDE: Final = (None, DURATION)
+"""What an array or a struct cannot hold."""
 _WIDENED: Final = {
     TINYINT: (SMALLINT, INTEGER, BIGINT, DOUBLE),
     SMALLINT: (INTEGER, BIGINT, DOUBLE),
@@ -125,11 +127,11 @@ def _held_by(given: T.DataType) -> pa.DataType | None:
         return pa.decimal128(given.precision, given.scale)
     if isinstance(given, T.ArrayType):
         element = _held_by(given.elementType)
-        return None if element is None else pa.list_(element)
+        return None if element in _NEVER_INSIDE else pa.list_(element)
     if isinstance(given, T.StructType):
         fields = [(field.name, _held_by(field.dataType)) for field in given.fields]
         once = len({fold(name) for name, _ in fields}) == len(fields) > 0
-        return pa.struct(fields) if once and all(type_ is not None for _, type_ in fields) else None
+        return pa.struct(fields) if once and all(type_ not in _NEVER_INSIDE for _, type_ in fields) else None
     return _OURS.get(type(given))
 
 
