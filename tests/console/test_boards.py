@@ -12,6 +12,7 @@ from transom.console.board import RunBoard, SessionBoard, ShownQuery
 from transom.console.feed import Feed
 from transom.console.finished import HISTORY, CheckpointBoard, remember
 from transom.core.errors import CheckpointError
+from transom.session import workspace_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +38,16 @@ def fill(session: Session) -> Session:
 
 
 def run_board(session: Session, folder: Path, **options: Any) -> RunBoard:
-    session.taps.watch()
-    planned = [one for one in session.prepare(TEXT.format(folder=folder)) if one.standing]
-    run = session.assemble(planned, keep_dead_letters=False, **options)
-    board = RunBoard(run, planned, session.taps, lambda: session.explain_together(planned), session.runtime)
+    workspace_of(session).taps.watch()
+    planned = [one for one in workspace_of(session).prepare(TEXT.format(folder=folder)) if one.standing]
+    run = workspace_of(session).assemble(planned, keep_dead_letters=False, **options)
+    board = RunBoard(
+        run,
+        planned,
+        workspace_of(session).taps,
+        lambda: workspace_of(session).explain_together(planned),
+        session.runtime,
+    )
     run.run()
     return board
 
@@ -146,7 +153,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 def test_queries_that_are_over_stay_for_a_while() -> None:
     with fill(Session()) as session:
-        board = SessionBoard(session, "local")
+        board = SessionBoard(session, workspace_of(session))
         query = session.start("SELECT v FROM a", name="one", follow=True)
         (shown,) = board.queries()
         assert shown.status()["state"] == "running" and not shown.over

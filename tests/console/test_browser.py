@@ -23,6 +23,7 @@ from transom.console.board import SessionBoard
 from transom.console.feed import Feed
 from transom.console.open import Console
 from transom.monitoring.address import Address
+from transom.session import workspace_of
 
 if TYPE_CHECKING:
     from transom.console.open import Console as ConsoleType
@@ -167,7 +168,10 @@ def test_a_page_left_open_does_not_grow(opened: Browser) -> None:
     building = Building(pause=0.005)
     building.start()
     console = Console(
-        Feed(SessionBoard(building.session, "local"), tick=0.01, share=1.0), None, Address("127.0.0.1", 0), False
+        Feed(SessionBoard(building.session, workspace_of(building.session)), tick=0.01, share=1.0),
+        None,
+        Address("127.0.0.1", 0),
+        False,
     )
     sizes: dict[str, list[tuple[float, float]]] = {}
     try:

@@ -17,6 +17,7 @@ from transom.program.planned import Planned
 from transom.program.run import QueryInRun, Run
 from transom.program.streaming_query import StreamingQuery
 from transom.program.taps import Taps
+from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
     from transom.session import Session
@@ -70,12 +71,13 @@ class SessionBoard:
 
     over = False
 
-    def __init__(self, session: Session, runtime: str) -> None:
+    def __init__(self, session: Session, workspace: Workspace) -> None:
         self._session = session
-        self._runtime = runtime
+        self._taps = workspace.taps
+        self._runtime = workspace.runtime.name
         self._lock = threading.Lock()
         self._known: dict[int, tuple[StreamingQuery, ShownQuery]] = {}
-        session.taps.watch()
+        self._taps.watch()
 
     @property
     def about(self) -> str:
@@ -105,10 +107,10 @@ class SessionBoard:
         raise QueryError(f"no query '{name}' is active", remedy="look at the list of queries")
 
     def dead_letters(self) -> AnswerTap:
-        return self._session.taps.dead_letters
+        return self._taps.dead_letters
 
     def _shown(self, query: StreamingQuery) -> ShownQuery:
-        tap = self._session.taps.answers.get(query.name)
+        tap = self._taps.answers.get(query.name)
 
         def status() -> dict[str, Any]:
             active, error, now = query.is_active, query.exception(), query.status

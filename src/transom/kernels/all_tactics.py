@@ -39,7 +39,7 @@ from transom.kernels.shared_join.tactic import (
     SharedNestedLoopTactic,
     SharedRingHashTactic,
 )
-from transom.kernels.shared_plan.tactic import SharedPlanTactic
+from transom.kernels.shared_plan.tactic import SharedPlanTactic, WindowedTactic
 from transom.kernels.slide_join.tactic import (
     FullSlideTactic,
     HybridSlideTactic,
@@ -124,6 +124,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     NarrowTactic,
     NarrowRowsTactic,
     SharedPlanTactic,
+    WindowedTactic,
     IncrementalSlideTactic,
     FullSlideTactic,
     HybridSlideTactic,
