@@ -272,15 +272,21 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
 
 
 def test_a_broker_that_has_just_started_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may answer without an offset and without an error: that is no end of a partition, and no beginning."""
+    """It may not know the leaders of partitions, or answer without an offset and without an error: that is no end of a
+    partition, and no beginning."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     latest = pytest.importorskip("confluent_kafka.admin").OffsetSpec.latest()
-    answers = iter([confluent_kafka.OFFSET_INVALID, 7])
+    no_leader = confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._NOENT))
+    answers = iter([no_leader, SimpleNamespace(offset=confluent_kafka.OFFSET_INVALID), SimpleNamespace(offset=7)])
 
     class Handle:
         def list_offsets(self, wanted: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
             answered: Future[Any] = Future()
-            answered.set_result(SimpleNamespace(offset=next(answers)))
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                answered.set_exception(answer)
+            else:
+                answered.set_result(answer)
             return dict.fromkeys(wanted, answered)
 
         def poll(self, _: float) -> None:

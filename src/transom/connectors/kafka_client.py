@@ -113,6 +113,7 @@ def retriable(error: KafkaError) -> bool:
         *(Codes._TRANSPORT, Codes._ALL_BROKERS_DOWN, Codes._TIMED_OUT, Codes._RESOLVE, Codes._WAIT_COORD),
         *(Codes.NOT_COORDINATOR, Codes.COORDINATOR_NOT_AVAILABLE, Codes.COORDINATOR_LOAD_IN_PROGRESS),
         *(Codes.LEADER_NOT_AVAILABLE, Codes.NOT_LEADER_FOR_PARTITION, Codes.BROKER_NOT_AVAILABLE),
+        Codes._NOENT,  # of a partition no leader is known
     )
 
 
