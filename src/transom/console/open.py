@@ -34,6 +34,7 @@ class Console:
         import uvicorn
 
         from transom.console.guard import RequestGuard
+        from transom.console.patience import PatientProtocol
         from transom.console.server import console_app
 
         self._socket = _listening(address)
@@ -46,7 +47,7 @@ class Console:
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             server_header=False,
             h11_max_incomplete_event_size=16 * 1024,
