@@ -138,7 +138,19 @@ def test_a_query_that_cannot_be_looked_at_is_shown_as_that() -> None:
     board.wrong = True
     (found,) = looked(feed, board, clients=1, ticks=1)
     shown = found[0]["overview"]["queries"][0]
-    assert (shown["state"], shown["error"]) == ("failed", "<b>gone</b>")
+    assert (shown["state"], shown["error"]) == ("failed", "OSError: <b>gone</b>")
+
+
+def test_an_answer_that_cannot_be_read_is_said_and_the_page_goes_on() -> None:
+    """A file of Spark's tasks may go while its last rows are read back."""
+    board = Fake()
+
+    def gone(most: int) -> list[pa.RecordBatch]:
+        raise OSError("no <b>file</b>")
+
+    board.tap.passed_by(gone)
+    (found,) = looked(feed_of(board), board, clients=1, ticks=2)
+    assert found[0]["answer"] == {"error": "OSError: no <b>file</b>"} and found[1]["detail"]
 
 
 def test_nothing_is_made_while_nobody_looks() -> None:

@@ -74,7 +74,7 @@ class SessionBoard:
         self._session = session
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._known: dict[int, tuple[StreamingQuery, ShownQuery]] = {}
+        self._known: dict[int, tuple[StreamingQuery, ShownQuery, AnswerTap | None]] = {}
         session.taps.watch()
 
     @property
@@ -85,17 +85,22 @@ class SessionBoard:
         for query in self._session.queries:
             self.show(query)
         with self._lock:
-            over = [key for key, (query, shown) in self._known.items() if shown.over]
-            active = {shown.name for _, shown in self._known.values() if not shown.over}
-            for key in over:
-                if len(over) > _MOST_OVER or self._known[key][1].name in active:
+            over = [key for key, (_, shown, _) in self._known.items() if shown.over]
+            active = {shown.name for _, shown, _ in self._known.values() if not shown.over}
+            surplus = len(over) - _MOST_OVER
+            for number, key in enumerate(over):
+                _, shown, tap = self._known[key]
+                if number < surplus or shown.name in active:
                     del self._known[key]
-            return [shown for _, shown in self._known.values()]
+                    if self._session.taps.answers.get(shown.name) is tap:
+                        self._session.taps.answers.pop(shown.name, None)
+            return [shown for _, shown, _ in self._known.values()]
 
     def show(self, query: StreamingQuery) -> None:
         with self._lock:
             if id(query) not in self._known:
-                self._known[id(query)] = query, self._shown(query)
+                tap = self._session.taps.answers.get(query.name)
+                self._known[id(query)] = query, self._shown(query, tap), tap
 
     def stop(self, name: str) -> None:
         for query in self._session.queries:
@@ -107,13 +112,17 @@ class SessionBoard:
     def dead_letters(self) -> AnswerTap:
         return self._session.taps.dead_letters
 
-    def _shown(self, query: StreamingQuery) -> ShownQuery:
-        tap = self._session.taps.answers.get(query.name)
-
+    def _shown(self, query: StreamingQuery, tap: AnswerTap | None) -> ShownQuery:
         def status() -> dict[str, Any]:
             active, error, now = query.is_active, query.exception(), query.status
             shown.over = not active
-            return status_json(now, runtime=self._runtime, state=state_of(active, now.finished, error), error=error)
+            return status_json(
+                now,
+                runtime=self._runtime,
+                state=state_of(active, now.finished, error),
+                history=self._session.kept_of(query.name),
+                error=error,
+            )
 
         shown = ShownQuery(
             query.name,
@@ -130,11 +139,18 @@ class RunBoard:
     """The queries of a run that is made of one text."""
 
     def __init__(
-        self, run: Run, planned: Sequence[Planned], taps: Taps, explain: Callable[[], Explained], runtime: str
+        self,
+        run: Run,
+        planned: Sequence[Planned],
+        taps: Taps,
+        explain: Callable[[], Explained],
+        runtime: str,
+        kept_of: Callable[[str], dict[str, Any] | None] = lambda name: None,
     ) -> None:
         self._runtime = runtime
         self._taps = taps
         self._explain = explain
+        self._kept_of = kept_of
         self._plans: list[Explained] = []
         self.over = False
         taps.watch()
@@ -163,7 +179,7 @@ class RunBoard:
         return ShownQuery(
             query.name,
             cleandoc(one.statement.text),
-            lambda: status_json(query.status(), runtime=self._runtime),
+            lambda: status_json(query.status(), runtime=self._runtime, history=self._kept_of(query.name)),
             plan,
             None if tap is None else LiveView(tap),
         )

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from transom.console.board import Board, ShownQuery
-from transom.core.text import visible
 from transom.monitoring.history import TIERS, SeriesHistory
+from transom.monitoring.snapshot import error_text
 from transom.program.live_answer import LiveAnswer, LiveView
 
 TICK: Final = 0.5
@@ -184,7 +184,7 @@ class Feed:
         try:
             status = one.query.status()
         except Exception as error:  # whatever is wrong with it is shown, and the others go on
-            status = {**one.status, "name": one.query.name, "state": "failed", "error": visible(str(error))}
+            status = {**one.status, "name": one.query.name, "state": "failed", "error": error_text(error)}
         operators, inputs = status.get("operators", []), status.get("inputs", [])
         counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
         counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
@@ -223,13 +223,11 @@ class Feed:
         known = self._answers.get(query.name)
         if known is not None and known[0] == version:
             return known
-        return version, encoded(_answer_json(query.view.look(int(self._clock() * 1e6))))
+        return version, _shown(query.view, int(self._clock() * 1e6))
 
     def _reject(self) -> None:
         if self._rejected is not None and self._rejected.version != self._dead_letters[0]:
-            version = self._rejected.version
-            found = self._rejected.look(0)
-            self._dead_letters = version, encoded({"rows": found.rows, "passed": found.passed})
+            self._dead_letters = self._rejected.version, _shown(self._rejected, 0)
 
     # --- those who look ----------------------------------------------------------------------------------------------
 
@@ -299,6 +297,14 @@ def _summary(status: Json) -> Json:
         "rejected": sum(each["rejected"] for each in inputs),
         "shed": overload.get("shed", 0),
     }
+
+
+def _shown(view: LiveView, now: int) -> bytes:
+    """What is wrong with the rows of one, such as a file that went while it was read, is shown in their place."""
+    try:
+        return encoded(_answer_json(view.look(now)))
+    except Exception as error:
+        return encoded({"error": error_text(error)})
 
 
 def _answer_json(answer: LiveAnswer) -> Json:

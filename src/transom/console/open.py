@@ -103,7 +103,9 @@ def run_console(run: Run, planned: Sequence[Planned], session: Session, address:
     """Beside queries that are about to run: it looks, and changes nothing."""
     from transom.console.feed import Feed
 
-    board = RunBoard(run, planned, session.taps, lambda: session.explain_together(planned), session.runtime)
+    board = RunBoard(
+        run, planned, session.taps, lambda: session.explain_together(planned), session.runtime, session.kept_of
+    )
     return Console(Feed(board), None, Address.read(address or str(PORT), PORT), False)
 
 

@@ -1,6 +1,6 @@
 // The answer while it comes: lifetimes as bars over time, the relation as it is now, and what was written last.
 
-import { count, el, empty, fit, setText, svg, table } from "/dom.js";
+import { bytes, count, el, empty, fit, setText, svg, table } from "/dom.js";
 
 const LINES = 24, ROW = 22, TOP = 26;
 const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the clock, since this page looks", changes: "", lifetimes: "", net: "" };
@@ -8,6 +8,7 @@ const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the 
 export function answerView(context, name) {
   const bars = el("div", { class: "scroll" }, empty("Nothing has come yet. Rows are shown as the query writes them."));
   const note = el("p", { class: "faint" });
+  const kept = el("p", { class: "faint", hidden: true });
   const missing = el("p", { class: "warn", hidden: true });
   const now = el("div", { class: "scroll tall" });
   const nowTitle = el("h2", {}, "Latest");
@@ -15,11 +16,14 @@ export function answerView(context, name) {
   const nowCard = el("div", { class: "card" }, nowTitle, now);
   const changesCard = el("div", { class: "card" }, el("h2", {}, "Newest first"), changes);
   const node = el("div", {},
-    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), missing, bars, note),
+    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), missing, bars, note, kept),
     el("div", { class: "halves" }, nowCard, changesCard));
   let tables = null;
 
   function update({ answer, detail }) {
+    const past = detail?.history;
+    kept.hidden = !past;
+    if (past) setText(kept, `For questions AS OF an instant: ${count(past.rows)} rows in ${bytes(past.bytes)} are kept${past.from ? `, from ${past.from} on` : ""}.`);
     const partial = partialOf(detail);
     missing.hidden = !partial.length;
     setText(missing, partial.length ? `Partial at ${partial.slice(0, 4).map(said).join(", ")}${partial.length > 4 ? ` and ${partial.length - 4} more` : ""}: rows are still missing there. All else is complete.` : "");
@@ -27,6 +31,10 @@ export function answerView(context, name) {
     if (answer === null) {
       bars.replaceChildren(empty("The rows of this answer are not kept here.", "Read them where its sink has written them."));
       nowCard.hidden = changesCard.hidden = true;
+      return;
+    }
+    if (answer.error) {
+      bars.replaceChildren(empty("The rows of this answer cannot be shown.", answer.error));
       return;
     }
     if (answer.by_tasks && !answer.rows.length) {
@@ -46,7 +54,7 @@ export function answerView(context, name) {
     changesCard.hidden = answer.form === "latest";
     nowCard.style.gridColumn = changesCard.hidden ? "1 / -1" : "";
     changesCard.style.gridColumn = nowCard.hidden ? "1 / -1" : "";
-    setText(nowTitle, `Latest: ${count(answer.table_rows)} ${answer.table_rows === 1 ? "row" : "rows"}${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
+    setText(nowTitle, `Latest: ${count(answer.table_rows)} ${answer.table_rows === 1 ? "row" : "rows"}${answer.partial ? " known" : ""}${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
     if (answer.table) tables.now.update(answer.table);
     tables.changes.update(answer.rows);
   }

@@ -28,7 +28,7 @@ export function inputsView(context, name) {
   }
 
   function update(message) {
-    if (message.dead_letters) letters = message.dead_letters;
+    if (message.dead_letters?.rows) letters = message.dead_letters;
     const inputs = message.detail?.inputs ?? [];
     names = new Set(inputs.map((each) => each.name));
     for (const one of inputs) {

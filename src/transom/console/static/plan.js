@@ -63,7 +63,7 @@ export function planView(context, name) {
     if (!drawn || !message.detail) return;
     const operators = message.detail.operators ?? [];
     const top = operators.filter((each) => each.share >= 0.005).sort((a, b) => b.share - a.share).slice(0, 3);
-    drawn.update(operators, top.map((each) => each.number));
+    drawn.update(operators, top.map((each) => each.number), message.detail.state === "running");
     setText(busiest, top.length ? top.map((each, at) => `${at + 1}. #${each.number} ${each.title} ${(each.share * 100).toFixed(0)} %`).join("\n") : "Nothing has been computed yet.");
     busiest.style.whiteSpace = "pre-line";
     show();
@@ -106,11 +106,11 @@ function draw(plan, choose) {
   return {
     node: picture,
     choose: (number) => { for (const [each, { group }] of nodes) group.classList.toggle("chosen", each === number); },
-    update: (operators, top) => {
+    update: (operators, top, running) => {
       for (const one of operators) {
         const parts = nodes.get(one.number);
         if (!parts) continue;
-        setText(parts.rates, `${rate(one.rows_per_second)} rows/s · ${(one.share * 100).toFixed(0)} % of time`);
+        setText(parts.rates, `${running ? `${rate(one.rows_per_second)} rows/s` : `${count(one.rows_in || one.rows_out)} rows`} · ${(one.share * 100).toFixed(0)} % of time`);
         setText(parts.kept, one.state_bytes ? `keeps ${one.state_rows ? `${count(one.state_rows)} rows, ` : ""}${bytes(one.state_bytes)}` : "keeps nothing");
         parts.share.setAttribute("width", Math.max(0, (WIDTH - 20) * one.share));
         const rank = top.indexOf(one.number);
