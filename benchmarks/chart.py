@@ -82,6 +82,7 @@ class Bars:
     """Bars side by side in named groups, each with its number on top; None leaves a gap."""
 
     title: str
+    x: str
     y: str
     groups: Sequence[str]
     bars: Mapping[str, Sequence[float | None]]
@@ -115,6 +116,7 @@ class Bars:
         axes.set_xticks(range(len(self.groups)), self.groups, fontsize=8 if len(self.groups) > _FEW // 2 else 10)
         axes.margins(y=0.1)
         axes.set_ylim(bottom=0)
+        axes.set_xlabel(self.x)
 
 
 def write_chart(path: str, title: str, panels: Sequence[Panel | Bars]) -> None:

@@ -38,7 +38,7 @@ from transom.core.schema import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Schema
 from transom.session import Session
 from transom.testing.kafka_broker import KafkaBroker
 
-JOIN_ROWS, QUICK_JOIN_ROWS = 400_000, 40_000  # of each stream
+JOIN_ROWS, QUICK_JOIN_ROWS = 1_000_000, 40_000  # of each stream; a new sink waits up to a second for the broker, once
 SOURCE_ROWS, QUICK_SOURCE_ROWS = 2_000_000, 200_000
 WINDOW: Final = 10_000  # rows, one a millisecond
 WARM: Final = 20_000

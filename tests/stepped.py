@@ -5,10 +5,11 @@ from __future__ import annotations
 from transom import Session
 from transom.core.emit_modes import Emit
 from transom.runtimes.local.query import LocalQuery
+from transom.session import workspace_of
 
 
 def stepped(session: Session, text: str, emit: Emit = "changes") -> LocalQuery:
     """The one query of a text, ready to run."""
-    (query,) = session.assemble(session.prepare(text, one_query=True), emit=emit).queries
+    (query,) = workspace_of(session).assemble(workspace_of(session).prepare(text, one_query=True), emit=emit).queries
     assert isinstance(query, LocalQuery)
     return query

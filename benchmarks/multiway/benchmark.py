@@ -361,7 +361,7 @@ def _rates_as_bars(outcomes: Outcomes) -> list[Bars]:
     ]
     names = list(outcomes[0].contestants)
     return [
-        Bars(title, unit, groups, {name: [figure(one[name]) for one in outcomes] for name in names})
+        Bars(title, "matches a probe", unit, groups, {name: [figure(one[name]) for one in outcomes] for name in names})
         for title, unit, figure in wanted
     ]
 

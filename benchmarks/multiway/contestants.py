@@ -25,7 +25,7 @@ from transom.plan.algebra import Join, StreamScan
 from transom.planner.join_tree import left_deep
 from transom.planner.multiway_choice import MultiwayDecision
 from transom.runtimes.local.query import LocalQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 TREE, PARALLEL_TREE, MJOIN, PARALLEL_MJOIN = TACTICS = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 AUTO: Final = "auto"
@@ -46,10 +46,10 @@ class Contestant:
         for stream, rows in Feed(cell).batch(min(LOOKED_AT, 4 * cell.window)):
             session.append(stream, rows if cell.timed else rows.drop_columns(["arrival_time"]))
         tactic = TREE if name == CHAIN else name
-        planned = session.prepare(f"SET multiway = '{tactic}'; {cell.query()}")[-1]
+        planned = workspace_of(session).prepare(f"SET multiway = '{tactic}'; {cell.query()}")[-1]
         if name == CHAIN:
             planned = planned.decided((MultiwayDecision(TREE, left_deep(list(range(cell.streams)))),))
-        query = session.assemble([planned], emit=cell.emit).queries[0]
+        query = workspace_of(session).assemble([planned], emit=cell.emit).queries[0]
         assert isinstance(query, LocalQuery)
         self.pipeline = query.pipeline
         self.chosen = tactic_of(self.pipeline.root)

@@ -11,7 +11,7 @@ from benchmarks.nexmark.data import COLUMNS, SIDE
 from benchmarks.nexmark.duckdb_answers import Answers, Digest, files
 from benchmarks.nexmark.queries import Query
 from transom.pipeline.answer import output_key
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 COPIES: Final = "copies"
 """How often a row of a table is in it: whoever takes away more than there was has less than none."""
@@ -76,7 +76,7 @@ class Arbiter:
         """The columns by which Transom reports the net changes of an answer, if it knows any."""
         with Session() as session:
             text = declarations(self._source, query.reads) + question(query, self._source, "net")
-            root = session.prepare(text)[-1].root
+            root = workspace_of(session).prepare(text)[-1].root
             assert root is not None
             return output_key(root, "net")
 

@@ -318,7 +318,7 @@ def panels(outcomes: Outcomes) -> list[Bars]:
         ]
         for name in names
     }
-    return [Bars("", "million rows a second", queries, rates)]
+    return [Bars("", "NEXMark query", "million rows a second", queries, rates)]
 
 
 def fails(outcomes: Outcomes) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from benchmarks.nexmark.data import COLUMNS, SIDE
 from benchmarks.nexmark.queries import QUERIES, Query
 from benchmarks.processes import Contestant, guarded, serving
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 LOCAL, SPARK, OWN, FLINK = "local", "spark", "own", "flink"
 
@@ -59,7 +59,7 @@ def _transom(settings: Mapping[str, str], spark: Any = None) -> Run:
         checkpoint = None if spark is None else str(out / "checkpoint")
         with Session(runtime="local" if spark is None else "spark", spark=spark, **options) as session:
             text = declarations(source, query.reads) + question(query, out, emit)
-            session.assemble(session.prepare(text), checkpoint=checkpoint, end=True).run()
+            workspace_of(session).assemble(workspace_of(session).prepare(text), checkpoint=checkpoint, end=True).run()
 
     return run
 

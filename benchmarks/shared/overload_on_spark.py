@@ -23,6 +23,7 @@ from transom.pipeline.scheduled_state import Shed
 from transom.program.overload import OverloadStatus
 from transom.program.run import Run
 from transom.program.status import Status
+from transom.session import workspace_of
 
 _TICK: Final = 0.1
 _PIECES: Final = 50
@@ -39,7 +40,7 @@ def capacity_on_spark(rush: Rush) -> float:
         session = _session()
         for name in STREAMS:
             session.stream(name, world.rows(name, seconds), time="ts")
-        run = session.assemble(session.prepare(world.text))
+        run = workspace_of(session).assemble(workspace_of(session).prepare(world.text))
         started = time.perf_counter()
         run.run()
         took.append(time.perf_counter() - started)
@@ -83,7 +84,7 @@ def measure_on_spark(policy: str, rush: Rush, rate: float) -> Outcome:
         if go.is_set():
             seen.look(statuses, course, time.perf_counter() - began[0])
 
-    run = session.assemble(session.prepare(world.text))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(world.text))
     run.run(watch)
     statuses = run.status()
     seen.look(statuses, course, total)

@@ -314,7 +314,13 @@ def _dropped(outcomes: Outcomes) -> Bars:
     """At the end, of the policies that drop anything at all."""
     shares = {name: [100 * one[name]["stages"][-1]["shares"]["dropped"] for one in outcomes] for name in POLICIES}
     some = {name: heights for name, heights in shares.items() if any(heights)} or shares
-    return Bars("dropped by the end", "% of what was due", [one.cell["case"] for one in outcomes], some)
+    return Bars(
+        "dropped by the end",
+        "priorities of the queries",
+        "% of what was due",
+        [one.cell["case"] for one in outcomes],
+        some,
+    )
 
 
 POLICIES_PART: Final = Benchmark(

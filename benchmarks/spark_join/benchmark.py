@@ -278,7 +278,7 @@ def panels(outcomes: Outcomes) -> list[Bars]:
         found = [one.contestants.get(name) for one in cells]
         if any(found):
             rates[name] = [None if figures is None else figures["rows_per_s"] / 1e6 for figures in found]
-    return [Bars("", "million rows a second", [one.cell["cell"] for one in cells], rates)]
+    return [Bars("", "cell", "million rows a second", [one.cell["cell"] for one in cells], rates)]
 
 
 def fails(outcomes: Outcomes) -> bool:

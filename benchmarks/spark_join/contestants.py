@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks.spark_join.data import STREAMS, Cell, Measured, files_of
 from transom.runtimes.spark.query import SparkQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 RIVAL, TRANSOM_FILES, TRANSOM_DATAFRAME = "rival", "transom_files", "transom_dataframe"
 
@@ -65,7 +65,9 @@ def _transom(kind: str, settings: Mapping[str, str]) -> Run:
                 for name in STREAMS:
                     session.stream(name, file_stream(spark, str(source / name)), time="ts")
             checkpoint = str(scratch / "checkpoint")
-            running = session.assemble(session.prepare(question(cell, scratch)), checkpoint=checkpoint, end=True)
+            running = workspace_of(session).assemble(
+                workspace_of(session).prepare(question(cell, scratch)), checkpoint=checkpoint, end=True
+            )
             running.run()
             (query,) = running.queries
             assert isinstance(query, SparkQuery)

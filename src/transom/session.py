@@ -23,13 +23,12 @@ import pyarrow as pa
 
 from transom.connectors.connector import OpenSink
 from transom.connectors.memory import MemorySink
-from transom.connectors.screen import Screen
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
     OptionError,
     QueryError,
 )
-from transom.core.location import Within, held_path
+from transom.core.location import Within
 from transom.core.text import visible
 from transom.core.values import Value
 from transom.flight.answer_history import AnswerHistory, Kept, with_history
@@ -41,37 +40,26 @@ from transom.monitoring.logs import QueryLog
 from transom.monitoring.monitor import Monitor
 from transom.plan.catalogue import (
     Catalogue,
-    CreateStatement,
-    DropStatement,
-    ExplainStatement,
     QueryStatement,
-    ShowStatement,
-    StreamDefinition,
-    TableDefinition,
 )
 from transom.plan.options import read_option
-from transom.planner.statistics import Where
 from transom.program.arguments import require_text
 from transom.program.background import BackgroundRun
-from transom.program.checkpoint_folder import taken_columns
 from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
 from transom.program.declare_function import SqlType, add_function, declared_function
-from transom.program.explained import Explained, explained, explained_all
+from transom.program.explained import Explained
 from transom.program.first_run import announce_compiling, announce_workers
-from transom.program.inputs import FirstInputs, SessionInputs, of_spark
+from transom.program.inputs import DataFrameInput, FirstInputs, SessionInputs, of_spark
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
-from transom.program.query_specs import Answer, OnRows, SpecBuilder, handing
+from transom.program.query_specs import OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
 from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
-from transom.program.sample import Peek
-from transom.program.shown import shown
-from transom.program.statistics import sampling
 from transom.program.streaming_query import StreamingQuery
-from transom.program.taps import Taps
+from transom.program.workspace import Workspace
 from transom.runtimes.local.runtime import LocalRuntime
 
 if TYPE_CHECKING:
@@ -121,26 +109,28 @@ class Session:
         **options: OptionValue,
     ) -> None:
         given = {name.lower(): read_option(name, option_text(value)) for name, value in options.items()}
-        self.catalogue = Catalogue(options=given, within=None if within is None else Within.of(within))
-        self._inputs = SessionInputs(self.catalogue)
-        self._runtime = _runtime(runtime or ("local" if spark is None else "spark"), self._inputs, spark, cores)
+        inputs = SessionInputs(Catalogue(options=given, within=None if within is None else Within.of(within)))
+        runs_on = _runtime(runtime or ("local" if spark is None else "spark"), inputs, spark, cores)
+        self._workspace = Workspace(inputs, runs_on)
         self._held: list[StreamingQuery] = []
         self._runs: list[BackgroundRun] = []
         self._added_to: BackgroundRun | None = None
         self._follow = False
-        self._listeners: list[Listener] = []
         self._monitor: Monitor | None = None
         self._logs = False
         self._servers: list[MonitoringServer | FlightSqlServer] = []
         self._answers: dict[str, AnswerHistory] | None = None
-        self.screen = Screen()
-        self.taps = Taps()
         self._consoles: list[Console] = []
 
     @property
     def missing_settings(self) -> Sequence[object]:
         """Settings that the SparkSession should have and has not; each one as text is the line to write."""
-        return self._runtime.missing_settings
+        return self._workspace.runtime.missing_settings
+
+    @property
+    def runtime(self) -> str:
+        """Where queries run: "local", in this process, or "spark"."""
+        return self._workspace.runtime.name
 
     # --- input -------------------------------------------------------------------------------------------------------
 
@@ -167,9 +157,10 @@ class Session:
         >>> session.run("SELECT room FROM rooms WHERE floor = 2", emit="latest").to_pylist()
         [{'room': 'b'}]
         """
-        rows = self._runtime.adopt(name, data) if of_spark(data) else data
         keys = (key,) if isinstance(key, str) else tuple(key)
-        self._inputs.table(name, rows, columns, Timing(time, time_unit, bound, late), keys, replace)
+        self._workspace.inputs.table(
+            name, self._adopted(name, data), columns, Timing(time, time_unit, bound, late), keys, replace
+        )
 
     def stream(
         self,
@@ -206,9 +197,8 @@ class Session:
         >>> len(session.run("ISTREAM(SELECT a FROM s)")), session.dead_letters["row"].to_pylist()
         (1, ['{"t": "2024-04-30 00:00:00", "a": 2}'])
         """
-        rows = self._runtime.adopt(name, data) if of_spark(data) else data
         timing = Timing(time, time_unit, bound, late, idle, heartbeat, ahead)
-        self._inputs.stream(name, rows, columns, timing, replace)
+        self._workspace.inputs.stream(name, self._adopted(name, data), columns, timing, replace)
 
     def append(self, name: str, data: Data) -> None:
         """More rows for a stream or table with connector 'memory'.
@@ -219,7 +209,7 @@ class Session:
         >>> session.run("SELECT a + 1 AS b FROM t", emit="latest").to_pylist()
         [{'b': 2}]
         """
-        self._inputs.append(name, data)
+        self._workspace.inputs.append(name, data)
 
     def function(
         self,
@@ -249,7 +239,9 @@ class Session:
         """
 
         def declare(body: Body) -> Body:
-            add_function(self.catalogue, declared_function(body, types, returns, name, nulls, version), replace)
+            add_function(
+                self._workspace.catalogue, declared_function(body, types, returns, name, nulls, version), replace
+            )
             return body
 
         return declare
@@ -266,7 +258,7 @@ class Session:
         >>> session.run("SELECT stream, reason FROM transom_dead_letters", emit="latest").to_pylist()
         [{'stream': 's', 'reason': "the time column 't' is NULL"}]
         """
-        return self._inputs.dead_letters.table()
+        return self._workspace.inputs.dead_letters.table()
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
@@ -311,32 +303,7 @@ class Session:
         >>> results[0].text, results[1].text.splitlines()[0]
         (None, '#1 static_table: table t')
         """
-        return self._execute(text, emit, checkpoint, end, parameters)
-
-    def execute_watched(
-        self, text: str, watch: Callable[[Run], None], when_over: Callable[[Run], None], *, emit: Emit = "changes"
-    ) -> Results:
-        """The same, looked at while it runs: by `watch` after batches, and once it is over."""
-        return self._execute(text, emit, None, None, {}, watch, when_over)
-
-    def _execute(
-        self,
-        text: str,
-        emit: Emit,
-        checkpoint: str | None,
-        end: bool | None,
-        parameters: Mapping[str, Value],
-        watch: Callable[[Run], None] = lambda run: None,
-        when_over: Callable[[Run], None] = lambda run: None,
-    ) -> Results:
-        planned = self.prepare(text, parameters=parameters, checkpoint=checkpoint)
-        standing = [one for one in planned if one.standing]
-        run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
-        if run is not None:
-            run.run(until_full(watch))
-            when_over(run)
-        queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
-        return Results(self._result(one, queries.get(id(one))) for one in planned)
+        return self._workspace.execute(text, emit=emit, checkpoint=checkpoint, end=end, parameters=parameters)
 
     def start(
         self,
@@ -441,7 +408,7 @@ class Session:
 
     def on_progress(self, callback: Listener) -> None:
         """Have a function called for every batch of the queries that begin from now on, in the thread that runs it."""
-        self._listeners.append(callback)
+        self._workspace.listeners.append(callback)
 
     # --- from outside ------------------------------------------------------------------------------------------------
 
@@ -453,7 +420,7 @@ class Session:
         """
         if self._monitor is None:
             itself = weakref.ref(self)
-            self._monitor = Monitor(self._runtime.name, lambda: _held_by(itself()))
+            self._monitor = Monitor(self._workspace.runtime.name, lambda: _held_by(itself()))
             self._monitor.kept = lambda name: None if (session := itself()) is None else session.kept_of(name)
             self._monitor.start()
         return self._monitor
@@ -486,7 +453,7 @@ class Session:
         """
         answers: dict[str, AnswerHistory] = {} if self._answers is None else self._answers
         server = FlightSqlServer(lambda: dict(answers), Address.read(address, FLIGHT_PORT))
-        self._answers, self.taps.remember = answers, self._remembered
+        self._answers, self._workspace.taps.remember = answers, self._remembered
         self._servers.append(server)
         return server
 
@@ -514,7 +481,7 @@ class Session:
             self._monitor.close()
         for server in self._servers:
             server.close()
-        self._runtime.close()
+        self._workspace.runtime.close()
 
     def __enter__(self) -> Session:
         return self
@@ -538,7 +505,7 @@ class Session:
         lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes
            not negative: a row would pass every operator twice
         """
-        found = self.explain_together(self.prepare(text, fixed), analyze)
+        found = self._workspace.explain_together(self._workspace.prepare(text, fixed), analyze)
         return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
 
     def preview(self, text: str, *, rows: int = PREVIEWED, emit: Emit = "changes") -> Result:
@@ -551,13 +518,14 @@ class Session:
         >>> session.preview("ISTREAM(SELECT a FROM s)", rows=1).to_pylist()
         [{'at': datetime.datetime(2024, 5, 1, 0, 0), 'a': 1}]
         """
-        known = replace(self.catalogue)
-        statistics = sampling(self._inputs.peek, self._runtime.machine)
-        planned = read_program(text, known, {"batch_rows": PREVIEWED_AT_ONCE}, statistics, one_query=True)
+        known = replace(self._workspace.catalogue)
+        planned = read_program(
+            text, known, {"batch_rows": PREVIEWED_AT_ONCE}, self._workspace.statistics(), one_query=True
+        )
         (one,) = (each for each in planned if each.standing)
         view = one.view() if one.sink is None else None
-        builder = SpecBuilder(self.screen, emit, answer=lambda one, name, schema: MemorySink(schema, view))
-        runtime = LocalRuntime(FirstInputs(self._inputs, rows))
+        builder = SpecBuilder(self._workspace.screen, emit, answer=lambda one, name, schema: MemorySink(schema, view))
+        runtime = LocalRuntime(FirstInputs(self._workspace.inputs, rows))
         run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
         end = time.monotonic() + SECONDS_OF_PREVIEW
         run.run(until_full(lambda run: run.stop() if time.monotonic() > end else None))
@@ -574,105 +542,9 @@ class Session:
         """
         from transom.console.open import session_console
 
-        opened = session_console(self, address, allow_changes)
+        opened = session_console(self, self._workspace, address, allow_changes)
         self._consoles.append(opened)
         return opened
-
-    # --- in parts, for whoever hosts a session -----------------------------------------------------------------------
-
-    def begin(self, brief: bool = False) -> None:
-        """Start what takes long to start, while the caller goes on. `brief`: it is for a minute or so."""
-        self._runtime.begin(brief)
-
-    def prepare(
-        self,
-        text: str,
-        fixed: Mapping[str, object] | None = None,
-        *,
-        parameters: Mapping[str, Value] = MappingProxyType({}),
-        one_query: bool = False,
-        checkpoint: str | None = None,
-    ) -> list[Planned]:
-        """The statements of a text, planned; the session knows its names then. Options in `fixed` cannot be SET.
-
-        With `one_query`, exactly one of them must be a query. Columns that the text does not declare are those that the
-        `checkpoint` knows, or that the files have.
-        """
-        statistics = sampling(self._inputs.peek, self._runtime.machine)
-        kept = taken_columns(held_path(checkpoint, self.catalogue.within))
-        planned = read_program(text, self.catalogue, fixed, statistics, parameters, one_query, kept)
-        for one in planned:
-            match one.statement:
-                case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
-                    self._inputs.hold(definition)
-                case DropStatement(definition=StreamDefinition() | TableDefinition() as dropped):
-                    self._inputs.forget(dropped.name)
-        return planned
-
-    def assemble(
-        self,
-        planned: Sequence[Planned],
-        *,
-        emit: Emit = "changes",
-        follow: bool = False,
-        checkpoint: str | None = None,
-        end: bool | None = None,
-        every: int = EVERY,
-        dead_letters: str | None = None,
-        keep_dead_letters: bool = True,
-        answer: Answer | None = None,
-        clock: Clock | None = None,
-        on_batch: OnBatch | None = None,
-        names: Sequence[str] = (),
-    ) -> Run:
-        """The standing queries among the statements, ready to run together, from the checkpoint if there is one.
-
-        `follow`, `checkpoint` and `end` are those of `start`.
-
-        Answers of bare queries go to the sink that `answer` makes of the statement, its name and the columns, otherwise
-        to memory. Rejected rows go to files below the folder `dead_letters`, otherwise to the dead-letter table if they
-        are to be kept. A query is called by its sink or its number, unless `names` say otherwise.
-        """
-        rejected_rows = self._inputs.dead_letters if keep_dead_letters else None
-        checkpoint, dead_letters = (held_path(path, self.catalogue.within) for path in (checkpoint, dead_letters))
-        builder = SpecBuilder(self.screen, emit, follow, dead_letters, rejected_rows, answer, checkpoint, self.taps)
-        run_options = RunOptions(ending_of(follow, end, checkpoint), checkpoint, every, clock, on_batch)
-        run = self._runtime.assemble(builder.specs(planned, names), run_options)
-        run.listeners += self._listeners
-        return run
-
-    @property
-    def runtime(self) -> str:
-        """Where queries run: "local", in this process, or "spark"."""
-        return self._runtime.name
-
-    @property
-    def machine(self) -> Where:
-        """What a planner is to know of the place where queries run."""
-        return self._runtime.machine
-
-    @property
-    def peek(self) -> Peek:
-        """Opens inputs to look at their first rows."""
-        return self._inputs.peek
-
-    def explain_together(self, planned: Sequence[Planned], analyze: bool = False) -> Explained:
-        """How the queries among the statements would run together."""
-        return explained_all(
-            [one for one in planned if one.root is not None],
-            self._runtime.measure if analyze else None,
-            self._runtime.machine,
-            self._runtime.reader,
-        )
-
-    def explained(self, one: Planned) -> Explained:
-        """The answer of an EXPLAIN statement."""
-        assert isinstance(one.statement, ExplainStatement)
-        found = self._explain(one, one.statement.analyze)
-        if not one.statement.json:
-            return found
-        plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
-        return Explained(json_text.dumps(plan, indent=2))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -682,20 +554,21 @@ class Session:
         parameters: Mapping[str, Value] = MappingProxyType({}),
         checkpoint: str | None = None,
     ) -> Planned:
-        planned = self.prepare(text, parameters=parameters, one_query=True, checkpoint=checkpoint)
+        planned = self._workspace.prepare(text, parameters=parameters, one_query=True, checkpoint=checkpoint)
         (query,) = (one for one in planned if one.standing)
         return query
 
+    def _adopted(self, name: str, data: Data) -> Data | DataFrameInput:
+        return self._workspace.runtime.adopt(name, data) if of_spark(data) else data
+
     def _collect(self, one: Planned, emit: Emit) -> Result:
-        run = self.assemble([one], emit=emit)
-        run.run(until_full())
-        return self._result(one, run.queries[0])
+        return self._workspace.collect(one, emit)
 
     def _explain(self, one: Planned, analyze: bool) -> Explained:
-        return explained(one, self._runtime.measure if analyze else None, self._runtime.machine, self._runtime.reader)
+        return self._workspace.explain_one(one, analyze)
 
     def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
-        return self._runtime.dataframe(SpecBuilder(self.screen, emit).specs([one])[0])
+        return self._workspace.runtime.dataframe(SpecBuilder(self._workspace.screen, emit).specs([one])[0])
 
     def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
         _check_takers(one, spec.on_rows, spec.on_batch)
@@ -703,7 +576,7 @@ class Session:
         called = self._free_name(spec.name, spec.replace)
         if called is None and one.sink is None and spec.checkpoint is None:
             called = self._next_name()
-        run = self.assemble(
+        run = self._workspace.assemble(
             [one],
             emit=emit,
             follow=spec.follow,
@@ -722,8 +595,10 @@ class Session:
 
     def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
         _check_limit(one)
-        dead_letters, answer = self._inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(self.screen, emit, self._follow, None, dead_letters, answer, taps=self.taps)
+        dead_letters, answer = self._workspace.inputs.dead_letters, handing(on_rows)
+        builder = SpecBuilder(
+            self._workspace.screen, emit, self._follow, None, dead_letters, answer, taps=self._workspace.taps
+        )
         return builder.specs([one], [name])[0]
 
     def _remembered(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
@@ -733,7 +608,7 @@ class Session:
         return with_history(opens, answers[name])
 
     def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
-        made = StreamingQuery(query, background, one, self._runtime.machine, self._runtime.reader)
+        made = StreamingQuery(query, background, one, self._workspace.runtime.machine, self._workspace.runtime.reader)
         self._held = [*self.queries, made]
         self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
         return made
@@ -762,19 +637,14 @@ class Session:
         return next(name for number in count(1) if (name := f"query-{number}") not in taken)
 
     def _open_run(self, follow: bool) -> Run:
-        run = self._runtime.open(RunOptions(ending_of(follow, None, None), every=1))
-        run.listeners += self._listeners
+        run = self._workspace.runtime.open(RunOptions(ending_of(follow, None, None), every=1))
+        run.listeners += self._workspace.listeners
         return run
 
-    def _result(self, one: Planned, query: QueryInRun | None) -> Result:
-        text = one.statement.text
-        if isinstance(one.statement, ExplainStatement):
-            return Result(text, text=self.explained(one))
-        if isinstance(one.statement, ShowStatement):
-            return Result(text, shown(one.statement, one.catalogue))
-        if query is None:
-            return Result(text)
-        return Result(text, query.table() if query.in_memory else None, status=query.status())
+
+def workspace_of(session: Session) -> Workspace:
+    """For whoever hosts a session: its parts, which are not for users."""
+    return session._workspace
 
 
 def _held_by(session: Session | None) -> list[StreamingQuery]:

@@ -42,8 +42,10 @@ def test_numbers_are_plain_and_a_narrow_axis_is_not_logarithmic(tmp_path: Path) 
 
 
 def test_the_same_figures_are_the_same_file(tmp_path: Path) -> None:
-    bars = Bars("", "rows a second", ["q1", "q2"], {"old": [1.0, None], "new": [2.0, 3.0]})
-    assert drawn(tmp_path / "one.svg", bars) == drawn(tmp_path / "two.svg", bars)
+    bars = Bars("", "query", "rows a second", ["q1", "q2"], {"old": [1.0, None], "new": [2.0, 3.0]})
+    text = drawn(tmp_path / "one.svg", bars)
+    assert text == drawn(tmp_path / "two.svg", bars)
+    assert "<!-- query -->" in text and "<!-- rows a second -->" in text
 
 
 def test_there_is_no_chart_of_nothing(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def tables(outcomes: Outcomes) -> list[Table]:
 
 def panels(outcomes: Outcomes) -> list[Panel | Bars]:
     lines = lines_of(outcomes, lambda figures: figures["rows_per_s"])
-    return [Panel("", "x", "rows", lines, log_x=True), Bars("", "rows", ["1"], {"one": [1.0], "none": [None]})]
+    return [Panel("", "x", "rows", lines, log_x=True), Bars("", "cell", "rows", ["1"], {"one": [1.0], "none": [None]})]
 
 
 SMALL = Benchmark(

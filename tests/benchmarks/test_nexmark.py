@@ -280,4 +280,4 @@ def test_tables_are_for_people() -> None:
     assert "| contestant | q0 | q5 | q12 | q15 |" in lines
     assert "| spark_own | 0 (0) | 0 (0) | WRONG | - |" in lines
     (drawn,) = nexmark.panels(OUTCOMES)
-    assert drawn.groups == ["q0", "q5", "q12"] and drawn.bars["flink"] == [0.001, 0.000333, None]
+    assert drawn.groups == ["q0", "q5", "q12"] and drawn.bars["Flink"] == [0.001, 0.000333, None]

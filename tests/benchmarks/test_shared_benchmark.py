@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import harness
-from benchmarks.chart import Panel
+from benchmarks.chart import Bars, Panel
 from benchmarks.harness import Outcome
 from benchmarks.shared import overload as shared_overload
 from benchmarks.shared import plan_search as shared_plan_search
@@ -169,14 +169,14 @@ def test_seeds_go_on_until_enough_are_served() -> None:
 def test_the_course_is_drawn_with_the_spans_of_fifo() -> None:
     case = run_case("P4", ArrivalPlan((3_000, 1_500, 300, 500), 4))
     drawn = policies.panels([policies.outcome_of(case)])
-    assert len(drawn) == 2 * 3 + 1
-    course, dropped = drawn[0], drawn[-1]
-    assert isinstance(course, Panel) and isinstance(dropped, Panel)
+    assert len(drawn) == 2 * 3 + 2
+    course, left, dropped = drawn[0], drawn[-2], drawn[-1]
+    assert isinstance(course, Panel) and isinstance(left, Panel) and isinstance(dropped, Bars)
     trace = case.outcomes["mandf"].trace
     shaded = {time for begin, end in course.shaded for time in trace.time if begin <= time < end}
     assert shaded == {time for time, method in zip(trace.time[:-1], trace.method, strict=False) if method == "fifo"}
     assert 0 < len(shaded) < len(trace.time) - 1
-    assert [stage for stage, _ in dropped.lines["mqt, dropped"]] == [1, 2, 3, 4]
+    assert [stage for stage, _ in left.lines["mqt"]] == [1, 2, 3, 4] and dropped.groups == ["P4"]
 
 
 # --- part b ----------------------------------------------------------------------------------------------------------

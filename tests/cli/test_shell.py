@@ -11,7 +11,7 @@ from tests.cli.commands import ANSWER, QUERY_FILE, outcome, write_project
 from tests.cli.terminal import CTRL_C, CTRL_D, ENTER, terminal
 from transom.cli.shell_completion import completions
 from transom.cli.shell_text import is_whole, split
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 STREAM, SINK, INSERT = (statement.strip() + ";" for statement in QUERY_FILE.strip().split(";")[:3])
 
@@ -110,6 +110,11 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["step_budget", "50 MILLISECOND", "the time of a step for such work"],
         ["slide_join", "auto", "the tactic of joins of windows that slide, emitted by RSTREAM"],
         ["memory", "none", "what such a join keeps to; the rest is on disk"],
+        [
+            "put_off",
+            "none",
+            "how long a step works on slides of such a join; what is left is made when nothing comes in",
+        ],
         ["spill", "none", "where on disk; by default a folder for temporary files"],
         ["disk_speed", "none", "bytes a second that the disk is slowed down to"],
         ["batch_rows", "65536", "the most rows read from a source in one step"],
@@ -142,8 +147,8 @@ def test_statements_end_where_they_seem_to() -> None:
 def test_names_are_completed() -> None:
     session = Session()
     session.stream("sales", [{"ts": "2024-05-01", "seller": "a"}], time="ts")
-    assert completions("SELECT s.sel", session.catalogue) == ["seller", "select"]
-    assert completions("SELECT sa", session.catalogue) == ["sales"]
+    assert completions("SELECT s.sel", workspace_of(session).catalogue) == ["seller", "select"]
+    assert completions("SELECT sa", workspace_of(session).catalogue) == ["sales"]
 
 
 @pytest.mark.nightly

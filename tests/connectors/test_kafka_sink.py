@@ -16,7 +16,7 @@ from transom.connectors.connector import Opening, SinkDeclaration
 from transom.connectors.kafka_sink import KafkaSink
 from transom.core.errors import OptionError, SinkError
 from transom.core.schema import CHANGE_COLUMN
-from transom.session import Session
+from transom.session import Session, workspace_of
 from transom.testing.kafka_broker import KafkaBroker
 
 ROWS = pa.schema([("v", pa.int32())])
@@ -133,7 +133,9 @@ def test_every_row_is_there_once_whenever_the_process_dies(
 
     def run() -> None:
         session = Session(batch_rows=4)
-        session.assemble(session.prepare(text), checkpoint=str(tmp_path / "kept"), every=1, end=True).run()
+        workspace_of(session).assemble(
+            workspace_of(session).prepare(text), checkpoint=str(tmp_path / "kept"), every=1, end=True
+        ).run()
 
     with monkeypatch.context() as patch, pytest.raises(Gone):
         patch.setattr(KafkaSink, "prepare", preparing)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 from tests.connectors.kafka_topics import TestTopic, until
 from transom.connectors.conform import DeclaredRows
 from transom.connectors.connector import Declaration, Limits, Plan, SinkDeclaration, Source
+from transom.connectors.kafka_client import Topic
 from transom.connectors.kafka_sink import check_start
 from transom.connectors.kafka_source import KafkaSource
 from transom.connectors.message_values import JsonValues
@@ -266,6 +269,25 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
         source = KafkaSource(Declaration("s", COLUMNS, said, time_column="ts"))
         source.plan({}, Limits())
     assert error.value.remedy
+
+
+def test_a_broker_that_has_just_started_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may answer without an offset and without an error: that is no end of a partition, and no beginning."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    latest = pytest.importorskip("confluent_kafka.admin").OffsetSpec.latest()
+    answers = iter([confluent_kafka.OFFSET_INVALID, 7])
+
+    class Handle:
+        def list_offsets(self, wanted: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
+            answered: Future[Any] = Future()
+            answered.set_result(SimpleNamespace(offset=next(answers)))
+            return dict.fromkeys(wanted, answered)
+
+        def poll(self, _: float) -> None:
+            pass
+
+    monkeypatch.setattr(Topic, "_handle", Handle())
+    assert Topic("t", {}).offsets([0], latest) == {0: 7}
 
 
 def test_avro_is_rejected_with_what_to_do() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.commands import outcome, write_project
 from transom import OptionError, Session
+from transom.session import workspace_of
 
 SERVED = "a plain path or a file:// URI"
 
@@ -87,7 +88,7 @@ def test_file_uris_are_paths_wherever_paths_are(tmp_path: Path) -> None:
             INSERT INTO o SELECT a + 1 AS b FROM t
         """)
         session.start("SELECT a FROM t", checkpoint=f"{uri}/kept").await_termination(300)
-        assert session.catalogue.options["spill"] == str(folder / "spill")
+        assert workspace_of(session).catalogue.options["spill"] == str(folder / "spill")
     assert (folder / "out" / "part-000000.csv").read_text().splitlines()[1].endswith(",2")
     assert sorted(os.listdir(folder)) == ["kept", "out", "t.csv"]
 

@@ -21,7 +21,7 @@ from transom.connectors.source import Position
 from transom.core.errors import OptionError, SourceError
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 COLUMNS = """id INTEGER, name VARCHAR, price DECIMAL(10, 2), good BOOLEAN, tags VARCHAR[], seen TIMESTAMP,
     ts TIMESTAMP METADATA FROM 'timestamp', WATERMARK FOR ts AS ts"""
@@ -237,9 +237,13 @@ def test_a_run_that_resumes_has_every_change_once(followed: Followed, tmp_path: 
         followed.database.execute(
             f"DELETE FROM t WHERE id = {10 + 10 * step}", "UPDATE t SET good = NULL WHERE id = 11"
         )
-        session.assemble(session.prepare(text), checkpoint=str(tmp_path / "kept"), end=False).run()
+        workspace_of(session).assemble(
+            workspace_of(session).prepare(text), checkpoint=str(tmp_path / "kept"), end=False
+        ).run()
     session = Session(batch_rows=3)
-    session.assemble(session.prepare(text), checkpoint=str(tmp_path / "kept"), end=True).run()
+    workspace_of(session).assemble(
+        workspace_of(session).prepare(text), checkpoint=str(tmp_path / "kept"), end=True
+    ).run()
     expected = followed.database.rows("SELECT good, COUNT(*), SUM(id)::text FROM t GROUP BY good")
     assert sorted(followed.database.table("answers"), key=repr) == sorted(expected, key=repr)
     assert len(expected) == 3
@@ -301,7 +305,7 @@ def test_with_a_heartbeat_the_last_transaction_does_not_wait(followed: Followed)
     text = f"""{followed.declared(columns, heartbeat="0.1 SECOND")};
         CREATE SINK o WITH (connector = 'postgres', url = '{followed.database.url}', table = 'answers', emit = 'net');
         INSERT INTO o SELECT COUNT(*) AS n FROM t"""
-    run: Any = session.assemble(session.prepare(text), follow=True)
+    run: Any = workspace_of(session).assemble(workspace_of(session).prepare(text), follow=True)
     for number in (3, 4):
         followed.database.execute(f"INSERT INTO t (id) VALUES ({number})")
         until = time.monotonic() + 60

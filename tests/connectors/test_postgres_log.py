@@ -71,7 +71,7 @@ class Log:
         messages = transaction(xid & 0xFFFFFFFF, self.end, self.clock, changes)
         self.committed.append((self.end, messages))
 
-    def transaction(self, work: Callable[[Any], Any]) -> Any:
+    def transaction(self, work: Callable[[Any], Any], patience: float = 0) -> Any:
         return work(self)
 
     def execute(self, text: str, parameters: object = None) -> None:

@@ -17,7 +17,7 @@ from transom.connectors.open import check_sink
 from transom.core.errors import OptionError, SinkError
 from transom.plan.catalogue import SinkDefinition
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 TEXT = """
 CREATE STREAM s (ts TIMESTAMP, v INTEGER, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)
@@ -45,8 +45,10 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, checkpoint: bool = True, end: bool = True, text: str = TEXT, every: int = 1) -> None:
     session = Session(batch_rows=4)
-    planned = session.prepare(text.format(folder=folder))
-    session.assemble(planned, checkpoint=str(folder / "kept") if checkpoint else None, every=every, end=end).run()
+    planned = workspace_of(session).prepare(text.format(folder=folder))
+    workspace_of(session).assemble(
+        planned, checkpoint=str(folder / "kept") if checkpoint else None, every=every, end=end
+    ).run()
 
 
 def test_partitions_are_read_and_answers_written(folder: Path) -> None:
@@ -156,7 +158,7 @@ def test_sinks_of_one_run_may_keep_their_epochs_in_one_database(folder: Path) ->
 
 def test_rows_that_do_not_wait_for_the_end_of_a_step_are_of_its_epoch(folder: Path) -> None:
     session = Session()
-    run = session.assemble(session.prepare(TEXT.format(folder=folder)))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(TEXT.format(folder=folder)))
     assert isinstance(run, LocalRun)
     (job,) = run.jobs
     assert job.engine.subplan.taker is not None
@@ -264,9 +266,9 @@ def test_rows_that_cannot_be_staged_or_read_back_are_reported(tmp_path: Path) ->
 def test_a_sink_without_snapshots_is_rejected_for_them(folder: Path) -> None:
     text = TEXT.format(folder=folder).replace("(connector = 'Ledger'", "(emit = 'latest', connector = 'Ledger'")
     session = Session()
-    planned = session.prepare(text.replace("ISTREAM(SELECT v FROM s WHERE v >= 0)", "SELECT v FROM s"))
+    planned = workspace_of(session).prepare(text.replace("ISTREAM(SELECT v FROM s WHERE v >= 0)", "SELECT v FROM s"))
     with pytest.raises(OptionError, match="cannot show the latest relation"):
-        session.assemble(planned).run()
+        workspace_of(session).assemble(planned).run()
 
 
 # --- names -----------------------------------------------------------------------------------------------------------

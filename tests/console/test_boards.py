@@ -14,6 +14,7 @@ from transom.console.feed import Feed
 from transom.console.finished import HISTORY, CheckpointBoard, remember
 from transom.core.errors import CheckpointError
 from transom.program.status import Status
+from transom.session import workspace_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,10 +40,17 @@ def fill(session: Session) -> Session:
 
 
 def run_board(session: Session, folder: Path, **options: Any) -> RunBoard:
-    session.taps.watch()
-    planned = [one for one in session.prepare(TEXT.format(folder=folder)) if one.standing]
-    run = session.assemble(planned, keep_dead_letters=False, **options)
-    board = RunBoard(run, planned, session.taps, lambda: session.explain_together(planned), session.runtime)
+    workspace_of(session).taps.watch()
+    planned = [one for one in workspace_of(session).prepare(TEXT.format(folder=folder)) if one.standing]
+    run = workspace_of(session).assemble(planned, keep_dead_letters=False, **options)
+    board = RunBoard(
+        run,
+        planned,
+        workspace_of(session).taps,
+        lambda: workspace_of(session).explain_together(planned),
+        session.runtime,
+        session.kept_of,
+    )
     run.run()
     return board
 
@@ -148,7 +156,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 def test_queries_that_are_over_stay_for_a_while() -> None:
     with fill(Session()) as session:
-        board = SessionBoard(session, "local")
+        board = SessionBoard(session, workspace_of(session))
         query = session.start("SELECT v FROM a", name="one", follow=True)
         (shown,) = board.queries()
         assert shown.status()["state"] == "running" and not shown.over
@@ -167,7 +175,7 @@ def test_what_is_kept_for_questions_about_the_past_is_shown() -> None:
         session.start("SELECT v FROM a [RANGE 1 SECOND]", name="q", follow=False).await_termination(60)
         query = session.start("SELECT v FROM a [RANGE 1 SECOND]", name="later", follow=True)
         query.await_progress("2024-05-01 10:00:05", timeout=60)
-        shown = next(one for one in SessionBoard(session, "local").queries() if one.name == "later")
+        shown = next(one for one in SessionBoard(session, workspace_of(session)).queries() if one.name == "later")
         kept = shown.status()["history"]
         assert kept["seconds"] == 60 and kept["rows"] > 5 and kept["bytes"] > 50
 
@@ -195,13 +203,13 @@ class Over:
 def test_of_many_queries_that_are_over_the_newest_are_shown() -> None:
     """Of those that are not shown any more no rows are kept either."""
     with Session() as session:
-        board = SessionBoard(session, "local")
+        board = SessionBoard(session, workspace_of(session))
         for number in range(130):
             name = f"q{number}"
-            session.taps.answers[name] = AnswerTap()
+            workspace_of(session).taps.answers[name] = AnswerTap()
             board.show(Over(name))  # type: ignore[arg-type]
             for shown in board.queries():
                 shown.status()
         newest = [f"q{number}" for number in range(29, 130)]
         assert [shown.name for shown in board.queries()] == newest[1:]
-        assert set(session.taps.answers) == set(newest[1:])
+        assert set(workspace_of(session).taps.answers) == set(newest[1:])

@@ -14,6 +14,7 @@ from transom.connectors.connector import Opening
 from transom.connectors.tapped import MOST_ROWS, AnswerTap, TappedSink
 from transom.core.time import FOREVER, from_datetime
 from transom.program.live_answer import MOST_SHOWN, Bar, LiveAnswer, LiveView
+from transom.session import workspace_of
 
 TIME = pa.timestamp("us")
 ROWS = [{"t": f"2024-05-01 10:00:0{i}", "k": k, "a": i} for i, k in enumerate(["x", None, "x", "y"])]
@@ -27,9 +28,9 @@ def second(number: int) -> int:
 def answer_of(emit: Any, query: str = QUERY) -> LiveAnswer:
     with Session(tick="1 second", batch_rows=1) as session:
         session.stream("s", ROWS, time="t")
-        session.taps.watch()
+        workspace_of(session).taps.watch()
         session.run(query, emit=emit)
-        return LiveView(session.taps.answers["query-1"]).look(0)
+        return LiveView(workspace_of(session).taps.answers["query-1"]).look(0)
 
 
 def test_changes_become_lifetimes_as_the_engine_itself_has_them() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from transom import Session
+from transom.session import workspace_of
 
 pytest.importorskip("starlette", reason="the console is an extra: pip install 'transom[console]'")
 pytest.importorskip("httpx2", reason="Starlette's test client needs it")
@@ -34,8 +35,10 @@ def session() -> Iterator[Session]:
 
 
 def client(session: Session, token: str | None = None, host: str = "127.0.0.1") -> TestClient:
-    board = SessionBoard(session, "local")
-    app = RequestGuard(console_app(Feed(board), Editor(session, board), token), Address(host, 4040))
+    board = SessionBoard(session, workspace_of(session))
+    app = RequestGuard(
+        console_app(Feed(board), Editor(session, workspace_of(session), board), token), Address(host, 4040)
+    )
     return TestClient(app, base_url="http://127.0.0.1:4040")
 
 
@@ -185,12 +188,12 @@ def test_nothing_changes_without_the_token(session: Session, path: str, given: s
 def test_a_page_that_looks_names_no_file(session: Session, tmp_path: Path, text: str) -> None:
     path = tmp_path / "secret.csv"
     path.write_text("ts\n2024-05-01\n")
-    page, before = client(session, TOKEN), set(session.catalogue.relations)
+    page, before = client(session, TOKEN), set(workspace_of(session).catalogue.relations)
     for request in ("check", "preview"):
         found = page.post(f"/api/{request}", json={"text": text.format(path=path)}).json()
         assert not found["ok"] and str(path) not in found["what"]
         assert "change nothing" in found["what"] or found["what"] == "'t' has no columns"  # they were not looked for
-    assert set(session.catalogue.relations) == before and list(tmp_path.iterdir()) == [path]
+    assert set(workspace_of(session).catalogue.relations) == before and list(tmp_path.iterdir()) == [path]
 
 
 def test_to_check_or_preview_declares_nothing(session: Session) -> None:
@@ -199,7 +202,7 @@ def test_to_check_or_preview_declares_nothing(session: Session) -> None:
     text = "CREATE VIEW v AS SELECT a FROM s; SELECT a FROM v"
     assert page.post("/api/check", json={"text": text}, headers=headers).json()["ok"]
     assert page.post("/api/preview", json={"text": text}, headers=headers).json()["count"] == 2
-    assert "v" not in session.catalogue.relations and session.queries == []
+    assert "v" not in workspace_of(session).catalogue.relations and session.queries == []
 
 
 def test_with_the_token_queries_come_and_go(session: Session) -> None:

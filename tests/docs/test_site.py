@@ -38,3 +38,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run([*command, str(DOCS), str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "lifetime" in (tmp_path / "semantics.html").read_text(encoding="utf-8")
+    assert "proven in production" in (tmp_path / "site" / "why.html").read_text(encoding="utf-8")
+    cookbook = (tmp_path / "cookbook.html").read_text(encoding="utf-8")
+    for caption in ("input: stream clicks", "answer: instant, row", "in Flink SQL"):
+        assert caption in cookbook, "a reader of the site has to see what a block is"

@@ -32,12 +32,13 @@ def test_the_command_compiles_what_is_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types = ["uint64 1 C", "int64"]
-    listed = {"transom.kernels.spread": {"deal": [types, types], "gone": [types]}}
+    older = ["int64"]
+    listed = {"transom.kernels.spread": {"deal": [older, types, types], "gone": [types]}}
     monkeypatch.setattr(compiling, "known_loops", lambda: listed)
     monkeypatch.setattr(compile_command, "ProcessPoolExecutor", lambda count, mp_context: ThreadPoolExecutor(count))
     assert main(["compile", "--runtime", "local", "--cores", "2"]) == 0
     assert tuple(map(type_of, types)) in deal.signatures  # type: ignore[attr-defined]
     assert capsys.readouterr().err.splitlines() == [
-        "transom: compiling 3 loops in 2 processes, once on a machine: a minute or two",
-        "transom: 3 of 3 loops are compiled",
+        "transom: compiling 4 loops in 2 processes, once on a machine: a minute or two",
+        "transom: 4 of 4 loops are compiled",
     ]

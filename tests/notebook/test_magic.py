@@ -13,6 +13,7 @@ from transom.notebook.live_display import Html, Running
 from transom.notebook.magic import run_cell
 from transom.program.lifetimes_svg import lifetimes_svg
 from transom.program.live_answer import Bar
+from transom.session import workspace_of
 
 EVIL = "<script>alert(1)</script>"
 
@@ -59,7 +60,7 @@ def test_a_live_cell_shows_a_query_until_it_is_over(names: dict[str, Any]) -> No
 def test_a_long_run_has_a_bar(names: dict[str, Any]) -> None:
     shown = Shown()
     running = Running(shown, seconds=0.0)
-    names["session"].execute_watched("SELECT b FROM s", running.watch, running.end)
+    workspace_of(names["session"]).execute("SELECT b FROM s", watch=running.watch, when_over=running.end)
     assert "<progress></progress>" in shown.pages[0] and 'value="1"' in shown.pages[-1]
 
 

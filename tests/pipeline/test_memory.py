@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from transom import Session
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 THREE = (
@@ -35,7 +36,7 @@ def test_rows_that_an_operator_keeps(query: str, tactic: str, kept: int) -> None
     rows = [{"ts": NOON + timedelta(seconds=i), "k": i % 2, "a": i} for i in range(10)]
     for name in ("s", "t"):
         session.stream(name, [*rows], time="ts")
-    run = session.assemble(session.prepare(query), follow=True)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(query), follow=True)
 
     def stop_when_all_is_read(run: object) -> None:
         if all(one.rows_in == 10 for one in running.status()[0].inputs):

@@ -23,7 +23,7 @@ from transom.pipeline.layout import Layout
 from transom.program.run import Run
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 QUERY = "SELECT a.k FROM a [10 SECONDS], b [ROWS 5], c [10 SECONDS] WHERE a.k = b.k AND b.k = c.k"
@@ -54,7 +54,7 @@ def session(where: str = "") -> tuple[Session, str]:
 
 def assembled(where: str = "") -> LocalRun:
     given, text = session(where)
-    run: Run = given.assemble(given.prepare(text))
+    run: Run = workspace_of(given).assemble(workspace_of(given).prepare(text))
     assert isinstance(run, LocalRun)
     return run
 
@@ -121,7 +121,7 @@ def test_none_is_left_by_explain_analyze() -> None:
 
 def test_none_is_left_by_partitions() -> None:
     given, text = session()
-    (planned,) = given.prepare(text)
+    (planned,) = workspace_of(given).prepare(text)
     assert planned.root is not None
     cluster = Cluster(Layout(planned.root, planned.catalogue, "changes", 2))
     rows = [(NOON + timedelta(seconds=i), i // 3) for i in range(20)]
@@ -170,7 +170,7 @@ def test_what_a_step_left_to_others_is_done_before_anybody_looks(monkeypatch: py
 def test_queries_without_such_a_join_have_no_worker_pool() -> None:
     given, text = session()
     given.execute("SET multiway = 'tree';")
-    (planned,) = given.prepare(text)
+    (planned,) = workspace_of(given).prepare(text)
     assert planned.root is not None
     pipeline = Pipeline(planned.root, planned.catalogue)
     assert pipeline.part.worker_pool is None

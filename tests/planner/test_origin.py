@@ -9,6 +9,7 @@ import pytest
 
 from transom import Session
 from transom.planner.fingerprint import fingerprint
+from transom.session import workspace_of
 
 JOIN = """
     SELECT r.room, MAX(r.celsius) AS hot
@@ -87,7 +88,7 @@ def test_a_plan_is_the_same_however_it_is_written(session: Session) -> None:
     one, other = (
         prepared.root
         for text in (JOIN, " ".join(JOIN.split()).replace(" >= ", ">="))
-        for prepared in session.prepare(text)
+        for prepared in workspace_of(session).prepare(text)
     )
     assert one is not None and other is not None
     assert one == other and fingerprint(list(one.walk())) == fingerprint(list(other.walk()))

@@ -50,6 +50,13 @@ KAFKA: Final = (
         "what comes between two looks is never read",
     ),
     Bug(
+        "no_offset_is_an_offset",
+        "connectors/kafka_client.py",
+        "if OFFSET_INVALID in found.values():",
+        "if OFFSET_INVALID in found:",
+        "a broker that has just started ends a run that outlived it",
+    ),
+    Bug(
         "what_goes_is_behind_what_comes",
         "connectors/message_changes.py",
         'order = np.argsort(places, kind="stable")',

@@ -53,7 +53,7 @@ CONSOLE: Final = (
         "who_asks_for_nothing_stays",
         "console/patience.py",
         "if not answering and self._answers == self._answers_before:",
-        "if not answering and self._answers > self._answers_before:",
+        "if answering and self._answers == self._answers_before:",
         "whoever opens connections and says nothing takes all that the process may open",
     ),
     Bug(

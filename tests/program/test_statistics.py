@@ -19,9 +19,10 @@ from transom.kernels.multiway.node import MultiwayJoin
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
 from transom.planner.statistics import RATE, JoinStatistics, Machine
+from transom.program.inputs import SessionInputs
 from transom.program.sample import Peek, peeked
 from transom.program.statistics import SampledStatistics
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 THREE = "a [10 SECONDS], b [10 SECONDS], c [10 SECONDS]"
 ONE_KEY = f"SELECT a.k FROM {THREE} WHERE a.k = b.k AND b.k = c.k"
@@ -158,7 +159,7 @@ def test_a_generator_of_the_program_is_not_consumed() -> None:
 
 def test_only_a_join_of_many_inputs_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    peek = Session()._inputs.__class__.peek
+    peek = SessionInputs.peek
 
     def reported(self: Any, definition: StreamDefinition | TableDefinition) -> Source | None:
         opened.append(definition.name)
@@ -198,7 +199,7 @@ def test_explain_and_a_run_decide_alike(tmp_path: Path) -> None:
     session.stream("a", rows(random.integers(0, 40, 4000), 100), time="ts")
     for name in "bc":
         session.stream(name, rows(random.integers(0, 40, 40), 1), time="ts")
-    (explained,) = session.prepare(f"EXPLAIN {ONE_KEY}")
-    (run,) = session.prepare(ONE_KEY)
+    (explained,) = workspace_of(session).prepare(f"EXPLAIN {ONE_KEY}")
+    (run,) = workspace_of(session).prepare(ONE_KEY)
     assert explained.decisions == run.decisions and len(run.decisions) == 1
     assert "(sampled)" in session.explain(ONE_KEY)

@@ -11,6 +11,7 @@ import pytest
 
 from transom import CheckpointError, Session
 from transom.program.checkpoint_manifest import FORMAT
+from transom.session import workspace_of
 
 STREAM = (
     "CREATE STREAM trades (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) "
@@ -54,7 +55,9 @@ def write(folder: Path) -> None:
 
 def assemble(folder: Path, text: str = TEXT, **options: Any) -> Any:
     session = Session(**options)
-    return session.assemble(session.prepare(text.format(folder=folder)), checkpoint=str(folder / "kept"))
+    return workspace_of(session).assemble(
+        workspace_of(session).prepare(text.format(folder=folder)), checkpoint=str(folder / "kept")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +90,8 @@ def test_a_side_folder_belongs_to_a_checkpoint(tmp_path: Path) -> None:
 
     def started(dead_letters: str | None) -> Any:
         session = Session()
-        planned = session.prepare(TEXT.format(folder=tmp_path))
-        return session.assemble(planned, checkpoint=str(tmp_path / "kept"), dead_letters=dead_letters)
+        planned = workspace_of(session).prepare(TEXT.format(folder=tmp_path))
+        return workspace_of(session).assemble(planned, checkpoint=str(tmp_path / "kept"), dead_letters=dead_letters)
 
     started(str(tmp_path / "side")).run()
     with pytest.raises(

@@ -13,7 +13,7 @@ from transom.planner.multiway_choice import MultiwayDecision, read_decisions, wr
 from transom.planner.statistics import Machine
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 STREAMS = "abcd"
 QUERY = """
@@ -45,8 +45,8 @@ def assembled(folder: Path, where: str = "", rates: dict[str, float] | None = No
             WITH (connector = 'files', path = '{folder}/{name}.csv'{rate})
         """)
     session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{folder}/out.csv', emit = 'changes')")
-    planned = session.prepare(f"{more} INSERT INTO out {QUERY}{where}")
-    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), end=True, every=3)
+    planned = workspace_of(session).prepare(f"{more} INSERT INTO out {QUERY}{where}")
+    run = workspace_of(session).assemble(planned, checkpoint=str(folder / "checkpoint"), end=True, every=3)
     assert isinstance(run, LocalRun)
     return run
 

@@ -12,6 +12,7 @@ from transom import CheckpointError, OptionError, Session, SinkError
 from transom.core.time import SECOND
 from transom.program.clock import HeldClock
 from transom.program.status import Status
+from transom.session import workspace_of
 
 STREAMS = """
 CREATE STREAM a (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
@@ -36,9 +37,9 @@ def write(folder: Path, number: int, names: str = "ab", end: str = "\n") -> None
 
 def assemble(folder: Path, *, text: str = TEXT, out: str = "out", emit: str = "changes", **options: Any) -> Any:
     session = Session(batch_rows=4)
-    planned = session.prepare(text.format(folder=folder, out=out, emit=emit))
+    planned = workspace_of(session).prepare(text.format(folder=folder, out=out, emit=emit))
     options.setdefault("checkpoint", str(folder / "kept"))
-    return session.assemble(planned, **options)
+    return workspace_of(session).assemble(planned, **options)
 
 
 def run(folder: Path, **options: Any) -> Status:

@@ -16,6 +16,7 @@ from tests.runtimes_under_test import RUNTIMES
 from transom import CheckpointError, EvaluationError, OptionError, QueryError, Session, TransomError
 from transom.plan.catalogue import QueryStatement
 from transom.runtimes.reference.history import difference
+from transom.session import workspace_of
 
 ROWS = [{"ts": f"2024-05-01 10:00:{i:02}", "k": i % 3, "v": None if i % 4 == 3 else i * 1.5} for i in range(12)]
 COMPARED = ("reference", "local", "local_restarted", "partitions", "buckets_restarted", "negative")
@@ -130,7 +131,7 @@ def test_it_stands_wherever_an_expression_does_and_agrees_with_the_reference() -
         "SELECT reversed([k, 7]) AS x, reversed([k, 7])[1] AS y FROM s [ROWS 3]",
         "SELECT k FROM s [ROWS 3] WHERE EXISTS (SELECT 1 FROM s [ROWS 2] AS t WHERE t.k = s.k AND scaled(t.v, 1) > 3)",
     ):
-        (planned,) = session.prepare(text)
+        (planned,) = workspace_of(session).prepare(text)
         assert isinstance(planned.statement, QueryStatement)
         answers = {name: RUNTIMES[name](planned.statement.query, planned.catalogue, typed) for name in COMPARED}
         for name in COMPARED:

@@ -12,6 +12,7 @@ import pytest
 from transom import Session
 from transom.plan.expression import Cast, ColumnRef, Expression
 from transom.planner.fragments import fragments
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 PARTITIONS = 3
@@ -79,7 +80,7 @@ def changes(found: Session, text: str) -> Counter[tuple[Any, ...]]:
 def test_partitions_together_give_the_answer_of_the_whole(text: str, seed: int) -> None:
     inputs = made_up(seed)
     whole = session(inputs)
-    (planned,) = whole.prepare(text)
+    (planned,) = workspace_of(whole).prepare(text)
     assert planned.root is not None
     (fragment,) = fragments(planned.root)
     spread: list[dict[str, Rows]] = [{name: [] for name in inputs} for _ in range(PARTITIONS)]

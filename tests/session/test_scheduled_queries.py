@@ -14,6 +14,7 @@ from transom.cli.summary import summary
 from transom.program.clock import HeldClock
 from transom.program.overload import OverloadStatus
 from transom.runtimes.local.run import LocalRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 JOIN = "ISTREAM(SELECT a.n AS i, b.n AS j FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k < b.k - 60)"
@@ -50,7 +51,9 @@ def run_of(text: str = QUERIES, checkpoint: Path | None = None, **options: Any) 
     """By a clock that leaves no time."""
     session = session_of(**options)
     folder = None if checkpoint is None else str(checkpoint)
-    run = session.assemble(session.prepare(text), checkpoint=folder, end=True, every=1, clock=HurriedClock())
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(text), checkpoint=folder, end=True, every=1, clock=HurriedClock()
+    )
     assert isinstance(run, LocalRun)
     return run
 

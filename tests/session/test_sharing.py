@@ -12,6 +12,7 @@ import pytest
 
 from transom import OptionError, QueryError, Session
 from transom.runtimes.local.run import LocalRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 LONG = 60.0
@@ -64,12 +65,12 @@ def test_queries_that_share_have_the_answers_of_queries_that_do_not(batch_rows: 
 
 def test_a_run_puts_queries_on_one_join_together_and_leaves_the_others_alone() -> None:
     session = session_of()
-    run = session.assemble(session.prepare(";".join((OTHERS[0], *QUERIES, *OTHERS[1:]))))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(";".join((OTHERS[0], *QUERIES, *OTHERS[1:]))))
     assert isinstance(run, LocalRun)
     assert [job.join is not None for job in run.jobs] == [False, True, False, False]
     assert [query.name for query in run.queries] == [f"query-{i}" for i in range(1, 7)]
     run.abort()
-    alone = session.assemble(session.prepare(f"SET sharing = 'off'; {';'.join(QUERIES)}"))
+    alone = workspace_of(session).assemble(workspace_of(session).prepare(f"SET sharing = 'off'; {';'.join(QUERIES)}"))
     assert isinstance(alone, LocalRun) and all(job.join is None for job in alone.jobs)
     alone.abort()
 
@@ -115,8 +116,8 @@ def test_a_checkpoint_is_gone_on_from_with_other_queries(tmp_path: Path) -> None
 
     def run_of(*numbers: int) -> LocalRun:
         session = session_of(batch_rows=4)
-        planned = session.prepare("".join(text[number] for number in numbers))
-        run = session.assemble(planned, checkpoint=str(tmp_path / "kept"), end=True, every=1)
+        planned = workspace_of(session).prepare("".join(text[number] for number in numbers))
+        run = workspace_of(session).assemble(planned, checkpoint=str(tmp_path / "kept"), end=True, every=1)
         assert isinstance(run, LocalRun)
         return run
 

@@ -14,6 +14,7 @@ from transom.connectors.connector import Split
 from transom.connectors.open import open_source
 from transom.core.location import Within
 from transom.plan.catalogue import TableDefinition
+from transom.session import workspace_of
 
 OUTSIDE = "leads outside of"
 
@@ -95,7 +96,7 @@ def test_a_task_opens_nothing_outside(home: Path) -> None:
     """What travels to another process knows its bounds, whatever it is reported to read."""
     with Session(within=home) as session:
         session.execute(table(home / "data"))
-        known = pickle.loads(pickle.dumps(session.catalogue))
+        known = pickle.loads(pickle.dumps(workspace_of(session).catalogue))
     definition = known.relations["t"]
     assert isinstance(definition, TableDefinition) and known.within == Within(os.path.realpath(home))
     (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
@@ -133,7 +134,9 @@ def test_folders_of_the_session_are_held_as_well(home: Path) -> None:
         with pytest.raises(OptionError, match=OUTSIDE):
             session.start("SELECT a FROM t", checkpoint=str(home.parent / "x"))
         with pytest.raises(OptionError, match=OUTSIDE):
-            session.assemble(session.prepare("SELECT a FROM t"), dead_letters=str(home.parent / "x"))
+            workspace_of(session).assemble(
+                workspace_of(session).prepare("SELECT a FROM t"), dead_letters=str(home.parent / "x")
+            )
     with pytest.raises(OptionError, match=OUTSIDE):
         Session(within=home, spill=str(home.parent)).execute(table(home / "data"))
     with pytest.raises(OptionError, match="there is no folder"):

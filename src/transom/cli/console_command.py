@@ -10,7 +10,7 @@ from transom.cli.notices import compiling_announced, notice
 from transom.cli.query_file import absolute, confinement, folder_of, read_query_file
 from transom.console.open import board_console, session_console
 from transom.program.query import Query
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 
 def main(options: argparse.Namespace) -> int:
@@ -26,17 +26,17 @@ def main(options: argparse.Namespace) -> int:
         session = around.enter_context(
             Session(runtime=options.runtime, cores=options.cores, within=confinement(options.within))
         )
-        console = session_console(session, options.listen or "", options.allow_changes)
+        console = session_console(session, workspace_of(session), options.listen or "", options.allow_changes)
         around.callback(console.close)
         notice(f"console at {console.url}; Ctrl-C ends it and the queries")
         if not options.allow_changes:
             notice("it looks, and changes nothing; with --allow-changes queries can be started and stopped")
-        session.begin()
+        workspace_of(session).begin()
         around.enter_context(compiling_announced())
         if given is not None:
             text = read_query_file(given)
             around.enter_context(folder_of(given))
-            for one in session.prepare(text):
+            for one in workspace_of(session).prepare(text):
                 if one.standing:
                     Query(one, "changes", session).start(follow=True)
         console.wait()

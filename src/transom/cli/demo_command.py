@@ -20,7 +20,7 @@ from transom.cli.query_file import UsageError
 from transom.cli.summary import summary
 from transom.connectors.connector import Sink
 from transom.program.planned import Planned
-from transom.session import Session
+from transom.session import Session, workspace_of
 from transom.state.scratch import Scratch
 
 QUERY: Final = Path(__file__).with_name("building.cql")
@@ -54,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
     with _folder(options.keep) as folder, Session(runtime=options.runtime, cores=options.cores) as session:
         print(f"A day in a building of {FLOORS} floors with {ROOMS} rooms each. When does what burn?", flush=True)
         say_where(options, runs=True)
-        session.begin(brief=True)
+        workspace_of(session).begin(brief=True)
         try:
             write_day(folder, options.seed)
             shutil.copyfile(QUERY, folder / QUERY.name)
@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
             return alarms
 
         with contextlib.chdir(folder), compiling_announced():
-            run = session.assemble(session.prepare(QUERY.read_text()), answer=answer)
+            run = workspace_of(session).assemble(workspace_of(session).prepare(QUERY.read_text()), answer=answer)
             started = time.perf_counter()
             run.run()
             seconds = time.perf_counter() - started

@@ -31,7 +31,7 @@ from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run, until_full
 from transom.program.shown import shown
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
 """What the display says until there is more to say."""
@@ -53,20 +53,20 @@ def main(options: argparse.Namespace) -> int:
     watching = Watching.of(options)
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         watching.serve(session)
-        planned = session.prepare(text, fixed, checkpoint=checkpoint)
+        planned = workspace_of(session).prepare(text, fixed, checkpoint=checkpoint)
         standing = [one for one in planned if one.standing]
         for note in growth_notes(planned):
             say(visible(note))
         if any(one.root is not None for one in planned):
             say_where(options, runs=any(one.standing or _analyzed(one) for one in planned))
         if standing:
-            session.begin()
+            workspace_of(session).begin()
         for one in planned:
             if isinstance(one.statement, ExplainStatement):
-                print(session.explained(one))
+                print(workspace_of(session).explained(one))
             elif isinstance(one.statement, ShowStatement):
                 print(aligned(shown(one.statement, one.catalogue)))
-        screen = session.screen
+        screen = workspace_of(session).screen
         screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
 
         def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
@@ -74,10 +74,10 @@ def main(options: argparse.Namespace) -> int:
 
         if options.console is not None:
             require()
-            session.taps.watch()
+            workspace_of(session).taps.watch()
 
         def assemble() -> Run:
-            return session.assemble(
+            return workspace_of(session).assemble(
                 standing,
                 emit=options.emit,
                 follow=options.follow,
@@ -109,7 +109,7 @@ def _console(
     if address is None:
         yield
         return
-    console = run_console(run, planned, session, address)
+    console = run_console(run, planned, workspace_of(session), address, session.kept_of)
     try:
         with console:
             notice(f"console at {console.url}")

@@ -28,7 +28,7 @@ from transom.plan.catalogue import (
 from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.shown import shown
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 HELP: Final = """\
 A statement may have several lines, and ends with a ;
@@ -62,7 +62,7 @@ class Shell:
         self.queries: list[ShellQuery] = []
         self.failed = False
         self._manner = manner
-        self._screen = self.session.screen
+        self._screen = workspace_of(self.session).screen
 
     @property
     def running(self) -> list[ShellQuery]:
@@ -74,7 +74,7 @@ class Shell:
             command = read_command(text)
             if command is not None:
                 return self._command(command)
-            for one in self.session.prepare(text):
+            for one in workspace_of(self.session).prepare(text):
                 self._planned(one)
         except BrokenPipeError:  # whoever reads the rows has seen enough
             raise
@@ -97,7 +97,7 @@ class Shell:
 
     def _planned(self, one: Planned) -> None:
         if isinstance(one.statement, ExplainStatement):
-            self._screen.write(self.session.explained(one) + "\n")
+            self._screen.write(workspace_of(self.session).explained(one) + "\n")
         elif isinstance(one.statement, ShowStatement):
             self._screen.write(aligned(shown(one.statement, one.catalogue)) + "\n")
         elif isinstance(one.statement, DropStatement):
@@ -121,7 +121,9 @@ class Shell:
             return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow, one.view())
 
         name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
-        run = self.session.assemble([one], emit=manner.emit, follow=manner.follow, answer=answer, names=[name])
+        run = workspace_of(self.session).assemble(
+            [one], emit=manner.emit, follow=manner.follow, answer=answer, names=[name]
+        )
         ended = self._ended if one.sink is not None else lambda query: None
         query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)
         self.queries.append(query)
@@ -172,7 +174,7 @@ class Shell:
             case "HELP":
                 self._screen.write(HELP + "\n")
             case "SHOW":
-                self._screen.write(show(command.what, self.session.catalogue, self.queries) + "\n")
+                self._screen.write(show(command.what, workspace_of(self.session).catalogue, self.queries) + "\n")
             case "STOP":
                 self._stop(command.what)
             case _:

@@ -13,7 +13,7 @@ from transom.cli.shell import Manner, Shell
 from transom.cli.shell_completion import completions
 from transom.cli.shell_text import is_whole, split
 from transom.program.first_run import NOTICE
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 
 def main(options: argparse.Namespace) -> int:
@@ -23,11 +23,11 @@ def main(options: argparse.Namespace) -> int:
             Session(runtime=options.runtime, cores=options.cores, within=confinement(options.within))
         )
         say_where(options, runs=True)
-        session.begin()
+        workspace_of(session).begin()
 
         def announce(text: str) -> None:
             if live:
-                session.screen.write(f"{NOTICE}{text}\n")
+                workspace_of(session).screen.write(f"{NOTICE}{text}\n")
             else:
                 notice(text)
 
@@ -50,9 +50,12 @@ def main(options: argparse.Namespace) -> int:
 def _typed(shell: Shell) -> None:
     from transom.cli.shell_keyboard import Keyboard
 
-    screen = shell.session.screen
+    screen = workspace_of(shell.session).screen
     keyboard = Keyboard(
-        screen, lambda text: completions(text, shell.session.catalogue, [query.number for query in shell.running])
+        screen,
+        lambda text: completions(
+            text, workspace_of(shell.session).catalogue, [query.number for query in shell.running]
+        ),
     )
     screen.write("Statements end with ; and HELP says what there is.\n")
     while True:

@@ -186,16 +186,22 @@ class Topic:
         return self._await(self._describe)
 
     def offsets(self, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
-        """An offset of each partition; of the latest it is the last stable one, unless the client reads otherwise."""
-        from confluent_kafka import IsolationLevel, TopicPartition
+        """An offset of each partition; of the latest it is the last stable one, unless the client reads otherwise.
+
+        A broker that has just started may answer without one, and without an error; then it is asked again.
+        """
+        from confluent_kafka import OFFSET_INVALID, IsolationLevel, TopicPartition
 
         committed = self._client.get("isolation.level", "read_committed") == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         wanted = {TopicPartition(self.name, partition): spec for partition in partitions}
 
         def request() -> dict[int, int]:
-            found = self._handle.list_offsets(wanted, isolation_level=level)
-            return {partition.partition: each.result(timeout=_REQUEST).offset for partition, each in found.items()}
+            answered = self._handle.list_offsets(wanted, isolation_level=level)
+            found = {partition.partition: each.result(timeout=_REQUEST).offset for partition, each in answered.items()}
+            if OFFSET_INVALID in found.values():
+                raise NotInTime
+            return found
 
         return self._await(request) if wanted else {}
 

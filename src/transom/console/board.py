@@ -17,12 +17,17 @@ from transom.program.planned import Planned
 from transom.program.run import QueryInRun, Run
 from transom.program.streaming_query import StreamingQuery
 from transom.program.taps import Taps
+from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
     from transom.session import Session
 
 _MOST_OVER: Final = 100
 """So many queries that are over are still shown."""
+
+
+KeptOf = Callable[[str], Any]
+"""What is kept of the past answers of a query, as its status has it; None where nothing is."""
 
 
 @dataclass
@@ -70,12 +75,13 @@ class SessionBoard:
 
     over = False
 
-    def __init__(self, session: Session, runtime: str) -> None:
+    def __init__(self, session: Session, workspace: Workspace) -> None:
         self._session = session
-        self._runtime = runtime
+        self._taps = workspace.taps
+        self._runtime = workspace.runtime.name
         self._lock = threading.Lock()
         self._known: dict[int, tuple[StreamingQuery, ShownQuery, AnswerTap | None]] = {}
-        session.taps.watch()
+        self._taps.watch()
 
     @property
     def about(self) -> str:
@@ -92,14 +98,14 @@ class SessionBoard:
                 _, shown, tap = self._known[key]
                 if number < surplus or shown.name in active:
                     del self._known[key]
-                    if self._session.taps.answers.get(shown.name) is tap:
-                        self._session.taps.answers.pop(shown.name, None)
+                    if self._taps.answers.get(shown.name) is tap:
+                        self._taps.answers.pop(shown.name, None)
             return [shown for _, shown, _ in self._known.values()]
 
     def show(self, query: StreamingQuery) -> None:
         with self._lock:
             if id(query) not in self._known:
-                tap = self._session.taps.answers.get(query.name)
+                tap = self._taps.answers.get(query.name)
                 self._known[id(query)] = query, self._shown(query, tap), tap
 
     def stop(self, name: str) -> None:
@@ -110,7 +116,7 @@ class SessionBoard:
         raise QueryError(f"no query '{name}' is active", remedy="look at the list of queries")
 
     def dead_letters(self) -> AnswerTap:
-        return self._session.taps.dead_letters
+        return self._taps.dead_letters
 
     def _shown(self, query: StreamingQuery, tap: AnswerTap | None) -> ShownQuery:
         def status() -> dict[str, Any]:
@@ -145,7 +151,7 @@ class RunBoard:
         taps: Taps,
         explain: Callable[[], Explained],
         runtime: str,
-        kept_of: Callable[[str], dict[str, Any] | None] = lambda name: None,
+        kept_of: KeptOf,
     ) -> None:
         self._runtime = runtime
         self._taps = taps

@@ -25,7 +25,7 @@ from transom.plan.catalogue import (
 from transom.program.growth_notes import growth_notes
 from transom.program.live_answer import MOST_SHOWN, cells
 from transom.program.planned import Planned, read_program
-from transom.program.statistics import sampling
+from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
     from transom.session import Session
@@ -36,15 +36,16 @@ PREVIEWED: Final = 500
 class Editor:
     """Of a session; None where there is none to ask, of a run or of a checkpoint."""
 
-    def __init__(self, session: Session, board: SessionBoard) -> None:
+    def __init__(self, session: Session, workspace: Workspace, board: SessionBoard) -> None:
         self._session = session
+        self._workspace = workspace
         self._board = board
         self._one_at_a_time = threading.Lock()
 
     def check(self, text: str, changes: bool) -> dict[str, Any]:
         """Whether it is right; how its queries would run, and what would grow."""
         planned = self._read(text, changes)
-        explained = self._session.explain_together(planned)
+        explained = self._workspace.explain_together(planned)
         return {
             "ok": True,
             "queries": sum(one.standing for one in planned),
@@ -89,7 +90,7 @@ class Editor:
 
     def relations(self) -> list[dict[str, Any]]:
         """What a text can speak of."""
-        catalogue = self._session.catalogue
+        catalogue = self._workspace.catalogue
         found = []
         for one in catalogue.relations.values():
             columns = getattr(one, "columns", None) or one.query.schema  # type: ignore[union-attr]
@@ -97,10 +98,10 @@ class Editor:
         return found[:200]
 
     def _read(self, text: str, changes: bool) -> list[Planned]:
-        catalogue = replace(self._session.catalogue)
+        catalogue = replace(self._workspace.catalogue)
         if not changes:
             _reject_changes(text, catalogue)
-        statistics = sampling(self._session.peek, self._session.machine)
+        statistics = self._workspace.statistics()
         return read_program(text, catalogue, statistics_of=statistics)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from transom.console.board import Board, RunBoard, SessionBoard
+from transom.console.board import Board, KeptOf, RunBoard, SessionBoard
 from transom.core.errors import TransomError
 from transom.monitoring.address import Address
 from transom.program.planned import Planned
 from transom.program.run import Run
+from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
     import uvicorn
@@ -63,9 +64,11 @@ class Console:
 
     @property
     def url(self) -> str:
+        """The address to open, with the token if there is one."""
         return f"http://{self.address}/" + (f"#token={self.token}" if self.token else "")
 
     def close(self) -> None:
+        """Serve nobody any more."""
         self._server.should_exit = True
         self.feed.stop()
         for thread in self.threads:
@@ -90,21 +93,28 @@ class Console:
         return f"<Console {self.url}>"
 
 
-def session_console(session: Session, address: str, allow_changes: bool) -> Console:
+def session_console(session: Session, workspace: Workspace, address: str, allow_changes: bool) -> Console:
     require()
     from transom.console.editor import Editor
     from transom.console.feed import Feed
 
-    board = SessionBoard(session, session.runtime)
-    return Console(Feed(board), Editor(session, board), Address.read(address or str(PORT), PORT), allow_changes)
+    board = SessionBoard(session, workspace)
+    return Console(
+        Feed(board), Editor(session, workspace, board), Address.read(address or str(PORT), PORT), allow_changes
+    )
 
 
-def run_console(run: Run, planned: Sequence[Planned], session: Session, address: str) -> Console:
+def run_console(run: Run, planned: Sequence[Planned], workspace: Workspace, address: str, kept_of: KeptOf) -> Console:
     """Beside queries that are about to run: it looks, and changes nothing."""
     from transom.console.feed import Feed
 
     board = RunBoard(
-        run, planned, session.taps, lambda: session.explain_together(planned), session.runtime, session.kept_of
+        run,
+        planned,
+        workspace.taps,
+        lambda: workspace.explain_together(planned),
+        workspace.runtime.name,
+        kept_of,
     )
     return Console(Feed(board), None, Address.read(address or str(PORT), PORT), False)
 

@@ -7,6 +7,7 @@ Otherwise whoever comes first to a loop waits for it, a second or so. The list w
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 
 LOOPS: Final = Path(__file__).with_name("loops.json")
 
@@ -36,7 +38,8 @@ def compile_module(module: str) -> None:
     for name, signatures in known_loops()[module].items():
         if isinstance(loop := found.get(name), Dispatcher):
             for signature in signatures:
-                loop.compile(tuple(type_of(described) for described in signature))
+                with suppress(TypeError, NumbaError):  # what is of no use for a loop that was changed since
+                    loop.compile(tuple(type_of(described) for described in signature))
 
 
 def type_of(described: Described) -> Any:

@@ -12,7 +12,7 @@ from transom.notebook.live_display import LiveDisplay, Running, Show
 from transom.program.live_answer import LiveView
 from transom.program.result import Results
 from transom.program.streaming_query import StreamingQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 _SESSION: Final = "session"
 
@@ -37,12 +37,12 @@ def run_cell(line: str, cell: str, names: dict[str, Any], show: Show) -> Results
     options = _parser().parse_args(shlex.split(line))
     session = _session(names, options.session)
     if options.live:
-        session.taps.watch()
+        workspace_of(session).taps.watch()
         query = session.start(cell, name=options.name, emit=options.emit, follow=options.follow)
-        LiveDisplay(query, LiveView(session.taps.answers[query.name]), show)
+        LiveDisplay(query, LiveView(workspace_of(session).taps.answers[query.name]), show)
         return query
     running = Running(show)
-    return session.execute_watched(cell, running.watch, running.end, emit=options.emit)
+    return workspace_of(session).execute(cell, emit=options.emit, watch=running.watch, when_over=running.end)
 
 
 def _session(names: dict[str, Any], name: str) -> Session:

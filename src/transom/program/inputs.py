@@ -54,7 +54,7 @@ class SessionInputs:
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._memory: dict[str, MemorySource] = {}
         self._supplies: dict[str, Supply] = {}
         self.frames: dict[str, DataFrame] = {}
@@ -141,14 +141,14 @@ class SessionInputs:
             for batch in list(self.dead_letters.batches):
                 dead_letters.append(batch)
             return dead_letters
-        return self._memory.get(key) or open_source(definition, self._catalogue.within)
+        return self._memory.get(key) or open_source(definition, self.catalogue.within)
 
     def peek(self, definition: Definition) -> Source | None:
         """A source to look at the first rows of; None where that would take them from whoever reads them."""
         key = definition.name.lower()
         if key in self._supplies or key in self.frames or key == DEAD_LETTER_TABLE:
             return None
-        return self._memory.get(key) or peeked(definition, self._catalogue.within)
+        return self._memory.get(key) or peeked(definition, self.catalogue.within)
 
     def _supply(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
         """Rows that are read as they are wanted."""
@@ -186,11 +186,11 @@ class SessionInputs:
         self._reject_known(definition.name, replace)
         self._reject_views(definition)
         self.forget(key)
-        self._catalogue.relations[key] = definition
+        self.catalogue.relations[key] = definition
 
     def _reject_known(self, name: str, replace: bool) -> None:
-        replaced = replace and name.lower() in self._catalogue.relations and name.lower() != DEAD_LETTER_TABLE
-        if not replaced and (name.lower() in self._catalogue.relations or name.lower() in self._catalogue.sinks):
+        replaced = replace and name.lower() in self.catalogue.relations and name.lower() != DEAD_LETTER_TABLE
+        if not replaced and (name.lower() in self.catalogue.relations or name.lower() in self.catalogue.sinks):
             raise QueryError(
                 f"'{name}' is declared already",
                 remedy="choose another name, write replace=True, or append() rows to it",
@@ -198,10 +198,10 @@ class SessionInputs:
 
     def _reject_views(self, definition: Definition) -> None:
         """A view is bound to the columns that its inputs had."""
-        before = self._catalogue.relations.get(definition.name.lower())
+        before = self.catalogue.relations.get(definition.name.lower())
         if before is None or isinstance(before, ViewDefinition) or _columns(before) == _columns(definition):
             return
-        for view in self._catalogue.relations.values():
+        for view in self.catalogue.relations.values():
             if isinstance(view, ViewDefinition) and reads(view.query, definition.name.lower()):
                 raise QueryError(
                     f"the view '{view.name}' reads '{definition.name}', whose columns would be others",

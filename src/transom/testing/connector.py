@@ -32,7 +32,7 @@ from transom.connectors.registry import find_connector, register
 from transom.connectors.source import Position
 from transom.cql.statements import parse_statements
 from transom.plan.catalogue import Catalogue, SinkDefinition, StreamDefinition
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 Row = tuple[Any, ...]
 
@@ -505,7 +505,9 @@ def _run_query(source: dict[str, str], place: SinkPlace, form: str, folder: Path
         CREATE SINK o WITH (connector = 'under-test', emit = '{emit}');
         INSERT INTO o {_QUERIES[form]}"""
     session = Session(batch_rows=5)
-    run = session.assemble(session.prepare(text), checkpoint=os.fspath(folder / "kept"), every=1, end=dying is None)
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(text), checkpoint=os.fspath(folder / "kept"), every=1, end=dying is None
+    )
     try:
         run.run()
     except Died:

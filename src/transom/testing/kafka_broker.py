@@ -133,10 +133,12 @@ class KafkaBroker:
 
 
 def _uuid() -> str:
-    """As Kafka writes them: 22 letters."""
+    """As Kafka writes them: 22 letters, and the first one is no dash, or it would be taken for an option."""
     import base64
 
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
 
 
 def _free_ports(count: int) -> list[int]:

@@ -14,7 +14,7 @@ import pyarrow.parquet
 
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 FORMATS = ["parquet", "csv", "jsonl"]
 START = datetime(2024, 5, 1)
@@ -98,7 +98,7 @@ def sink(folder: Path, name: str, emit: str = "changes") -> str:
 
 def start(text: str, **options: Any) -> LocalRun:
     session = Session()
-    run = session.assemble(session.prepare(text), **options)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(text), **options)
     assert isinstance(run, LocalRun)
     return run
 

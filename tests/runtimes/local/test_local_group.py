@@ -16,6 +16,7 @@ from transom.connectors.files_sink import FileSink
 from transom.program.clock import HeldClock
 from transom.program.query_specs import handing
 from transom.runtimes.local.run import LocalRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 QUERIES = (
@@ -47,7 +48,7 @@ def text_of(folder: Path, emit: str) -> str:
 
 def run_of(folder: Path, emit: str, **run_options: Any) -> LocalRun:
     session = session_of(batch_rows=3)
-    run = session.assemble(session.prepare(text_of(folder, emit)), **run_options)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(text_of(folder, emit)), **run_options)
     assert isinstance(run, LocalRun) and [job.join is not None for job in run.jobs] == [True]
     return run
 
@@ -124,7 +125,7 @@ def test_who_takes_an_answer_may_wait_for_somebody_who_asks_how_the_queries_are_
         requests.join(timeout=60)
         assert not requests.is_alive()
 
-    run = session.assemble(session.prepare(";".join(QUERIES)), answer=handing(on_rows))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(";".join(QUERIES)), answer=handing(on_rows))
     run.run()
     assert len(reported) > 2 and set(reported) == {2}
 
@@ -149,7 +150,9 @@ WITH (connector = 'memory', idle = '10 SECONDS');
 def test_a_silent_stream_does_not_hold_the_queries_back() -> None:
     session, clock = Session(), HeldClock(0)
     session.execute(DECLARED)
-    run = session.assemble(session.prepare(";".join(QUERIES)), follow=True, every=1, clock=clock)
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(";".join(QUERIES)), follow=True, every=1, clock=clock
+    )
     assert isinstance(run, LocalRun)
     session.append("a", rows(2)[:9])
     session.append("b", rows(3)[:4])

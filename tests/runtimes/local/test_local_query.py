@@ -27,7 +27,7 @@ from transom.core.time import BEGINNING, FOREVER, from_datetime
 from transom.program.clock import HeldClock
 from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.query import LocalQuery
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 SECOND = 1_000_000
 
@@ -233,7 +233,7 @@ def test_many_different_reasons_are_counted_together_in_the_end() -> None:
 
 
 def follow(session: Session, text: str, clock: HeldClock) -> LocalQuery:
-    (query,) = session.assemble(session.prepare(text), follow=True, clock=clock).queries
+    (query,) = workspace_of(session).assemble(workspace_of(session).prepare(text), follow=True, clock=clock).queries
     assert isinstance(query, LocalQuery)
     return query
 
@@ -326,7 +326,11 @@ def test_growing_files_are_followed(tmp_path: Path) -> None:
 def test_rows_without_a_time_are_stamped_by_the_clock() -> None:
     session, clock = Session(tick="1 second"), HeldClock(from_datetime(at(100)))
     session.stream("s", [{"a": 1}, {"a": 2}])
-    (query,) = session.assemble(session.prepare("ISTREAM(SELECT a FROM s [RANGE 1 SECOND])"), clock=clock).queries
+    (query,) = (
+        workspace_of(session)
+        .assemble(workspace_of(session).prepare("ISTREAM(SELECT a FROM s [RANGE 1 SECOND])"), clock=clock)
+        .queries
+    )
     assert isinstance(query, LocalQuery)
     assert [(row["at"], row["a"]) for row in answer(query)] == [(at(100), 1), (at(101), 2)]
 

@@ -15,7 +15,7 @@ from transom.core.errors import CheckpointError, SinkError, SourceError
 from transom.program.clock import HeldClock
 from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 SECOND_QUERY = "SELECT room, COUNT(*) AS n FROM heat [RANGE 10 SECONDS] GROUP BY room"
 
@@ -261,7 +261,9 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error(tmp_path: Path) -> None
 def test_a_followed_run_shows_its_rows_whenever_it_falls_silent() -> None:
     session, clock = Session(), Stopping(HeldClock(), after=3)
     session.stream("s", [{"ts": at(i), "a": i} for i in range(3)], time="ts")
-    run = session.assemble(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock
+    )
     assert isinstance(run, LocalRun)
     clock.watched = run
     with pytest.raises(KeyboardInterrupt):
@@ -286,7 +288,9 @@ class Patient(HeldClock):
 def test_what_is_requested_of_a_run_that_sleeps_is_done_at_once() -> None:
     session, clock = Session(), Patient()
     session.stream("s", [{"ts": at(i), "a": i} for i in range(3)], time="ts")
-    run = session.assemble(session.prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock)
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare("ISTREAM(SELECT a FROM s)"), follow=True, clock=clock
+    )
     assert isinstance(run, LocalRun)
     thread = threading.Thread(target=run.run)
     thread.start()

@@ -11,6 +11,7 @@ import pytest
 from transom import Session
 from transom.program.query_specs import handing
 from transom.program.run import QueryInRun
+from transom.session import workspace_of
 
 JOIN = "SELECT a.k FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
 
@@ -28,7 +29,7 @@ def test_progress_does_not_run_ahead_of_what_is_written(text: str) -> None:
         times = pc.cast(table.column("at"), "int64").to_pylist()
         seen.extend((min(times), query.status().progress) for query in queries)
 
-    run = session.assemble(session.prepare(text), answer=handing(look))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(text), answer=handing(look))
     queries += run.queries
     run.run()
     assert len(seen) >= 3 and all(progress <= first for first, progress in seen)

@@ -19,6 +19,7 @@ from transom.connectors.commit_log import read_log
 from transom.connectors.storage import Storage, storage_of
 from transom.core.errors import SinkError, TransomError
 from transom.runtimes.local.run import LocalRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 FILES, ROWS = 4, 30
@@ -54,8 +55,10 @@ def committed(storage: Storage, folder: str) -> list[dict[str, object]]:
 
 def run(uri: str, text: str, every: int = 3) -> None:
     with Session() as session:
-        planned = session.prepare(text, checkpoint=f"{uri}/check")
-        session.assemble(planned, checkpoint=f"{uri}/check", dead_letters=f"{uri}/dead", every=every, end=True).run()
+        planned = workspace_of(session).prepare(text, checkpoint=f"{uri}/check")
+        workspace_of(session).assemble(
+            planned, checkpoint=f"{uri}/check", dead_letters=f"{uri}/dead", every=every, end=True
+        ).run()
 
 
 @pytest.mark.parametrize("behind", [False, True])
@@ -85,8 +88,10 @@ def test_of_two_runs_the_one_that_was_started_first_gives_up(tmp_path: Path) -> 
         write_inputs(storage, f"{uri}/in")
         text = text_of(f"{uri}/in", f"{uri}/out")
         with Session() as session:
-            prepared = session.prepare(text)
-            first = session.assemble(prepared, checkpoint=f"{uri}/check", dead_letters=f"{uri}/dead", every=1)
+            prepared = workspace_of(session).prepare(text)
+            first = workspace_of(session).assemble(
+                prepared, checkpoint=f"{uri}/check", dead_letters=f"{uri}/dead", every=1
+            )
             assert isinstance(first, LocalRun)
             for _ in range(3):
                 first.step()

@@ -15,7 +15,7 @@ from transom.program.clock import HeldClock
 from transom.runtimes.local.intake import POLL, Intake
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 BEATS = "CREATE STREAM beats (host VARCHAR) WITH (connector = 'memory', time = 'arrival');"
 DEAD = "DSTREAM(SELECT DISTINCT host FROM beats [RANGE 5 SECONDS])"
@@ -35,8 +35,8 @@ class Followed:
     def __init__(self, declared: str, text: str, folder: Path | None = None, **run_options: Any) -> None:
         self.session, self.clock = Session(), HeldClock(from_datetime(at(0)))
         self.session.execute(declared)
-        self._again: Callable[[], Any] = lambda: self.session.assemble(
-            self.session.prepare(text),
+        self._again: Callable[[], Any] = lambda: workspace_of(self.session).assemble(
+            workspace_of(self.session).prepare(text),
             follow=True,
             clock=self.clock,
             checkpoint=None if folder is None else str(folder / "kept"),
@@ -124,8 +124,8 @@ def test_a_run_that_does_not_follow_its_input_stands_where_its_rows_ended(tmp_pa
     session, clock = Session(), HeldClock(from_datetime(at(0)))
     session.execute(BEATS)
     session.append("beats", [{"host": "a"}])
-    planned = session.prepare("SELECT host FROM beats [RANGE 5 SECONDS]")
-    run = session.assemble(planned, clock=clock, end=False, checkpoint=str(tmp_path))
+    planned = workspace_of(session).prepare("SELECT host FROM beats [RANGE 5 SECONDS]")
+    run = workspace_of(session).assemble(planned, clock=clock, end=False, checkpoint=str(tmp_path))
     assert isinstance(run, LocalRun)
     run.step()
     clock.sleep(60 * SECOND)

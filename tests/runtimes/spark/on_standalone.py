@@ -17,6 +17,7 @@ import pyarrow.parquet
 from tests.runtimes.spark.processes import descendants, kill, wait_for_end
 from transom import Session
 from transom.core.errors import TransomError
+from transom.session import workspace_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -129,7 +130,7 @@ def files(folders: list[str]) -> set[str]:
 
 def run_step(session: Session, step: Step) -> None:
     end = True if step.end else None
-    run = session.assemble(session.prepare(step.text), checkpoint=step.checkpoint, end=end)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(step.text), checkpoint=step.checkpoint, end=end)
     done = 0
 
     def count(progress: object) -> None:

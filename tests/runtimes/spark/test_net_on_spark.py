@@ -14,6 +14,7 @@ from tests.net_table import NetTable
 from tests.runtimes.spark.test_files_exactly_once import Broken
 from tests.runtimes.spark.test_sharing_on_spark import session_of
 from transom.runtimes.spark.run import SparkRun
+from transom.session import workspace_of
 
 ALONE = "SELECT k, COUNT(*) AS n, SUM(x) AS total FROM a [ROWS 8] GROUP BY k"
 
@@ -41,8 +42,8 @@ def test_a_batch_that_is_run_again_tells_the_same(spark: SparkSession, tmp_path:
     session = session_of(spark, batch_rows=5)
     run_options: dict[str, Any] = {"checkpoint": str(tmp_path / "kept"), "end": True, "emit": "net"}
     with pytest.raises(Broken):
-        session.assemble(session.prepare(ALONE), on_batch=fails_at_two, **run_options).run()
-    session.assemble(session.prepare(ALONE), on_batch=notes, **run_options).run()
+        workspace_of(session).assemble(workspace_of(session).prepare(ALONE), on_batch=fails_at_two, **run_options).run()
+    workspace_of(session).assemble(workspace_of(session).prepare(ALONE), on_batch=notes, **run_options).run()
     assert sorted(again[2].to_pylist(), key=str) == sorted(seen[2].to_pylist(), key=str) and len(seen[2])
     reported = seen | again
     expected = session_of(None).run(ALONE, emit="latest").to_pylist()
@@ -57,8 +58,10 @@ def test_queries_on_one_join_have_net_changes_of_their_own(spark: SparkSession) 
     """At the end of all input their windows are empty: all that was reported is reported to be gone."""
     session = session_of(spark, batch_rows=20)
     joined = "FROM a [RANGE 9 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
-    run = session.assemble(
-        session.prepare(f"SELECT a.k, a.x, b.x AS y {joined}; SELECT a.k, COUNT(*) AS n {joined} GROUP BY a.k"),
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(
+            f"SELECT a.k, a.x, b.x AS y {joined}; SELECT a.k, COUNT(*) AS n {joined} GROUP BY a.k"
+        ),
         emit="net",
     )
     run.run()

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.session.test_once import TEXT, rows, write
 from transom import CheckpointError, Session, SinkError
 from transom.program.status import Status
+from transom.session import workspace_of
 
 
 def run(spark: SparkSession | None, folder: Path, text: str = TEXT, **options: Any) -> Status:
@@ -21,7 +22,7 @@ def run(spark: SparkSession | None, folder: Path, text: str = TEXT, **options: A
     text += f"CREATE SINK sums WITH (connector = 'files', path = '{folder}/sums.csv', emit = 'lifetimes');"
     text += "INSERT INTO sums SELECT k, COUNT(*) AS n FROM a [RANGE 7 SECONDS] GROUP BY k"
     options.setdefault("checkpoint", str(folder / "kept"))
-    run = session.assemble(session.prepare(text), **options)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(text), **options)
     run.run()
     first, *_ = run.status()
     return first

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.connectors.test_postgres_sink import TEXT, rows_in
 from tests.postgres_server import Database
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 
 @pytest.mark.nightly
@@ -22,8 +22,8 @@ def test_a_repeated_batch_changes_nothing(
     query = "SELECT v % 3 AS k, COUNT(*) AS n, SUM(v) AS total FROM s [ROWS 7] GROUP BY v % 3"
     for end in (False, True):
         session = Session(spark=spark, batch_rows=8)
-        planned = session.prepare(TEXT.format(folder=tmp_path, emit="net", query=query))
-        session.assemble(planned, checkpoint=str(tmp_path / "kept"), end=end).run()
+        planned = workspace_of(session).prepare(TEXT.format(folder=tmp_path, emit="net", query=query))
+        workspace_of(session).assemble(planned, checkpoint=str(tmp_path / "kept"), end=end).run()
         commits = tmp_path / "kept" / "o" / "spark" / "commits"
         done = sorted((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
         assert len(done) > 1 and postgres.table("answers")

@@ -20,6 +20,7 @@ from tests.session.test_scheduled_queries import EQUAL, JOIN, NOON, QUERIES, WIN
 from transom import OptionError, OverloadError, Session
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.run import SparkRun
+from transom.session import workspace_of
 
 LITTLE: dict[str, Any] = {"batch_rows": 40, "buffer": 20, "step_budget": "500 MICROSECONDS"}
 
@@ -105,7 +106,9 @@ def text_of(folder: Path) -> str:
 
 def run_of(spark: SparkSession, folder: Path, **options: Any) -> SparkRun:
     session = session_of(spark, schedule="mqt", **{**LITTLE, **options})
-    run = session.assemble(session.prepare(text_of(folder)), checkpoint=str(folder / "kept"), end=True)
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(text_of(folder)), checkpoint=str(folder / "kept"), end=True
+    )
     assert isinstance(run, SparkRun)
     return run
 
@@ -157,7 +160,7 @@ def test_a_worker_that_is_killed_goes_unnoticed(
 ) -> None:
     pause = Pause(str(tmp_path / "paused"), moment, batch=3)
     session = session_of(spark, schedule="mqt", **LITTLE)
-    run = session.assemble(session.prepare(QUERIES), end=True)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(QUERIES), end=True)
     assert isinstance(run, SparkRun)
     with patch("transom.runtimes.spark.dataframe_stages.Host", type("H", (PausingHost,), {"pause": pause})):
         (group,) = run.units

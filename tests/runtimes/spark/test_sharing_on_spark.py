@@ -15,6 +15,7 @@ from transom.program.run import Run
 from transom.program.status import OperatorStatus
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.run import SparkRun
+from transom.session import workspace_of
 
 NOON = datetime(2024, 5, 1, 12)
 QUERIES = (
@@ -48,14 +49,14 @@ def in_order(answer: list[Any]) -> list[str]:
 @pytest.mark.nightly
 def test_they_have_the_answers_of_queries_that_run_alone(spark: SparkSession) -> None:
     session = session_of(spark, batch_rows=40)
-    run = session.assemble(session.prepare(";".join(QUERIES)))
+    run = workspace_of(session).assemble(workspace_of(session).prepare(";".join(QUERIES)))
     assert isinstance(run, SparkRun)
     (group,) = run.units
     assert isinstance(group, SparkGroup) and [query.name for query in run.queries] == ["query-1", "query-2", "query-3"]
     run.run()
     alone = session_of(None, sharing="off").execute(";".join(QUERIES))
     locally = session_of(None)
-    together = locally.assemble(locally.prepare(";".join(QUERIES)))
+    together = workspace_of(locally).assemble(workspace_of(locally).prepare(";".join(QUERIES)))
     together.run()
     for here, there in zip(together.status(), run.status(), strict=True):
         assert [shape(operator) for operator in there.operators] == [shape(operator) for operator in here.operators]
@@ -77,7 +78,7 @@ def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession
         text += f"INSERT INTO o{number} {query};"
     kept = str(tmp_path / "kept")
     session = session_of(spark, batch_rows=20)
-    run = session.assemble(session.prepare(text), checkpoint=kept, follow=True)
+    run = workspace_of(session).assemble(workspace_of(session).prepare(text), checkpoint=kept, follow=True)
 
     def stop_in_the_middle(run: Run) -> None:
         if run.status()[0].progress > from_datetime(NOON + timedelta(seconds=9)):
@@ -86,11 +87,11 @@ def test_each_goes_on_from_the_checkpoint_with_its_own_files(spark: SparkSession
     run.run(stop_in_the_middle)
     assert run.status()[0].rows_out > 0
     session = session_of(spark, batch_rows=20)
-    session.assemble(session.prepare(text), checkpoint=kept, end=True).run()
+    workspace_of(session).assemble(workspace_of(session).prepare(text), checkpoint=kept, end=True).run()
     alone = session_of(None, sharing="off")
     for number, query in enumerate(QUERIES[:2]):
         reported = (tmp_path / f"o{number}.csv").read_text().splitlines()[1:]
         assert len(reported) == len(alone.run(query))
     other = session_of(spark)
     with pytest.raises(CheckpointError, match="other queries"):
-        other.assemble(other.prepare(text + QUERIES[2]), checkpoint=kept)
+        workspace_of(other).assemble(workspace_of(other).prepare(text + QUERIES[2]), checkpoint=kept)

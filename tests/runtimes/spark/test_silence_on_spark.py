@@ -18,6 +18,7 @@ from transom import Session
 from transom.program.run import Run
 from transom.program.status import Status
 from transom.program.streaming_query import StreamingQuery
+from transom.session import workspace_of
 
 DEAD = """
 CREATE STREAM beats (host VARCHAR) WITH (connector = 'memory', time = 'arrival');
@@ -52,7 +53,9 @@ def now() -> datetime:
 def follow(spark: SparkSession, text: str, folder: Path, enough: Callable[[Status], bool]) -> Status:
     """Run until it is enough."""
     session = Session(spark=spark, batch_rows=2)
-    run = session.assemble(session.prepare(text), follow=True, checkpoint=str(folder / "checkpoint"))
+    run = workspace_of(session).assemble(
+        workspace_of(session).prepare(text), follow=True, checkpoint=str(folder / "checkpoint")
+    )
     end = time.monotonic() + PATIENCE
 
     def watch(run: Run) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from transom import Session, UnsupportedError
 from transom.planner import slide_join
 from transom.program.run import Run
+from transom.session import workspace_of
 
 QUERY = """
 CREATE STREAM a (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
@@ -33,8 +34,10 @@ def write(folder: Path, rows: int) -> None:
 
 def start(spark: SparkSession | None, folder: Path, *, follow: bool = False) -> Run:
     session = Session(spark=spark, batch_rows=60)
-    planned = session.prepare(QUERY.format(folder=folder))
-    return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True)
+    planned = workspace_of(session).prepare(QUERY.format(folder=folder))
+    return workspace_of(session).assemble(
+        planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True
+    )
 
 
 @pytest.mark.nightly

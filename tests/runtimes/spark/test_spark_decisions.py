@@ -12,7 +12,7 @@ from transom.core.errors import CheckpointError
 from transom.planner.multiway_choice import MultiwayDecision
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.run import SparkRun
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 QUERY = (
     "SELECT a.n, b.n AS bn, c.n AS cn FROM a [9 SECONDS], b [9 SECONDS], c [9 SECONDS] WHERE a.k = b.k AND b.k = c.k"
@@ -38,8 +38,10 @@ def assembled(
             WITH (connector = 'files', path = '{folder}/{name}', rate = {rate})
         """)
     session.execute(f"CREATE SINK out WITH (connector = 'files', path = '{folder}/out', format = 'csv')")
-    planned = session.prepare(f"{more} INSERT INTO out {QUERY}")
-    run = session.assemble(planned, checkpoint=str(folder / "checkpoint"), follow=follow, end=None if follow else True)
+    planned = workspace_of(session).prepare(f"{more} INSERT INTO out {QUERY}")
+    run = workspace_of(session).assemble(
+        planned, checkpoint=str(folder / "checkpoint"), follow=follow, end=None if follow else True
+    )
     assert isinstance(run, SparkRun)
     return run
 

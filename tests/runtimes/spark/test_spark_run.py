@@ -25,6 +25,7 @@ from transom import CheckpointError, Session
 from transom.connectors.callback import CallbackSink
 from transom.program.planned import Planned
 from transom.program.run import Run
+from transom.session import workspace_of
 
 QUERIES = """
 CREATE STREAM s (ts TIMESTAMP, k VARCHAR, a INTEGER, WATERMARK FOR ts AS ts)
@@ -43,8 +44,10 @@ def write(folder: Path, rows: int) -> None:
 
 def start(spark: SparkSession | None, folder: Path, *, follow: bool = False, text: str = QUERIES) -> Run:
     session = Session(spark=spark, batch_rows=5)
-    planned = session.prepare(text.format(folder=folder))
-    return session.assemble(planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True)
+    planned = workspace_of(session).prepare(text.format(folder=folder))
+    return workspace_of(session).assemble(
+        planned, follow=follow, checkpoint=str(folder / "kept"), end=None if follow else True
+    )
 
 
 def answers(folder: Path) -> list[list[str]]:
@@ -78,7 +81,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(spark: SparkSession, tmp_pa
 def test_the_batch_under_way_is_finished_and_no_other_begun(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 20)
     session = Session(spark=spark, batch_rows=5)
-    planned = session.prepare(QUERIES.format(folder=tmp_path).partition("CREATE SINK")[0] + "ISTREAM(SELECT a FROM s)")
+    planned = workspace_of(session).prepare(
+        QUERIES.format(folder=tmp_path).partition("CREATE SINK")[0] + "ISTREAM(SELECT a FROM s)"
+    )
     seen: list[pa.Table] = []
 
     def take(rows: pa.Table) -> None:
@@ -88,7 +93,7 @@ def test_the_batch_under_way_is_finished_and_no_other_begun(spark: SparkSession,
     def answer(one: Planned, name: str, schema: pa.Schema) -> CallbackSink:
         return CallbackSink(take)
 
-    run = session.assemble(planned, answer=answer)
+    run = workspace_of(session).assemble(planned, answer=answer)
     run.run()
     (status,) = run.status()
     assert len(seen) == 1 and status.rows_out == seen[0].num_rows < 20
@@ -149,7 +154,7 @@ def test_rows_that_pause_have_not_ended_and_a_stop_waits_for_none(spark: SparkSe
 
     session = Session(spark=spark)
     session.stream("s", rows(), time="ts")
-    run = session.assemble(session.prepare("SELECT ts FROM s"), end=True)
+    run = workspace_of(session).assemble(workspace_of(session).prepare("SELECT ts FROM s"), end=True)
     try:
         run.run(watch)
         assert run.status()[0].inputs[0].rows_in == 2

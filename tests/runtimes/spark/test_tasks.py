@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from transom import Session
 from transom.runtimes.spark import query, sizing
 from transom.runtimes.spark.run import SparkRun
+from transom.session import workspace_of
 
 COUNT = "SELECT k, COUNT(*) AS n FROM s GROUP BY k"
 JOIN = "SELECT a.k FROM s [NOW] AS a JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k"
@@ -59,7 +60,7 @@ def test_a_plan_is_shared_where_it_is_worth_it(
     )
     monkeypatch.setattr(query, "partitions", lambda spark: "200")  # as Spark has it, whatever the machine
     with Session(spark=spark) as session:
-        run = session.assemble(session.prepare(declared + text), follow=follow)
+        run = workspace_of(session).assemble(workspace_of(session).prepare(declared + text), follow=follow)
         assert isinstance(run, SparkRun)
         (unit,) = run.units
         assert unit.layout.partitions == tasks

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.connectors.ledger import answers
 from tests.connectors.test_third_party import TEXT, write
-from transom.session import Session
+from transom.session import Session, workspace_of
 
 
 def test_splits_are_read_in_tasks_and_a_repeated_batch_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -17,8 +17,8 @@ def test_splits_are_read_in_tasks_and_a_repeated_batch_is_there_once(spark: Spar
     write(tmp_path, "south", *range(1, 20, 2))
     for end in (False, True):
         session = Session(spark=spark, batch_rows=8)
-        planned = session.prepare(TEXT.format(folder=tmp_path))
-        session.assemble(planned, checkpoint=str(tmp_path / "kept"), end=end).run()
+        planned = workspace_of(session).prepare(TEXT.format(folder=tmp_path))
+        workspace_of(session).assemble(planned, checkpoint=str(tmp_path / "kept"), end=end).run()
         if not end:
             commits = tmp_path / "kept" / "o" / "spark" / "commits"
             done = sorted((file for file in commits.iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
