@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from benchmarks.harness import Outcome, agreed, digits, take_turns
 from benchmarks.overlap.data import MB, Cell, Slide, basic_windows
-from transom.kernels.slide_join.estimates import Estimates
 from transom.program.query_specs import handing
 from transom.program.slides import SlideStatus
 from transom.runtimes.local.query import LocalQuery
@@ -160,18 +159,17 @@ def _figures(
     }
 
 
-def estimated(known: Estimates) -> dict[str, float | None]:
+def estimated(known: Mapping[str, float | None]) -> dict[str, float | None]:
     """What a tactic has learned; costs are known where Algorithm 2 had to compare them."""
-    costs = {"reuse_cost_ms": known.reuse_cost, "join_cost_ms": known.join_cost}
-    nanos = {
-        "join_ns_a_row": known.joining.value,
-        "merge_ns_a_row": known.merging.value,
-        "write_ns_a_byte": known.writing.value,
-        "read_ns_a_byte": known.reading.value,
+    names = {
+        "reuse_cost_ms": ("reuse_cost", 1e3),
+        "join_cost_ms": ("join_cost", 1e3),
+        "selectivity": ("selectivity", 1),
+        "bytes_a_result": ("row_bytes", 1),
+        "join_ns_a_row": ("joining", 1e9),
+        "merge_ns_a_row": ("merging", 1e9),
+        "write_ns_a_byte": ("writing", 1e9),
+        "read_ns_a_byte": ("reading", 1e9),
     }
-    return {
-        **{name: None if value is None else digits(1e3 * value) for name, value in costs.items()},
-        "selectivity": None if known.selectivity.value is None else digits(known.selectivity.value),
-        "bytes_a_result": None if known.row_bytes.value is None else digits(known.row_bytes.value),
-        **{name: None if value is None else digits(1e9 * value) for name, value in nanos.items()},
-    }
+    values = {name: (known.get(key), factor) for name, (key, factor) in names.items()}
+    return {name: None if value is None else digits(factor * value) for name, (value, factor) in values.items()}

@@ -121,7 +121,8 @@ def test_the_status_says_what_is_kept(session: Session) -> None:
         start(session)
         session.monitor.look()
         (found,) = session.monitor.snapshots()
-        assert found["history"]["seconds"] == 3600 and found["history"]["bytes"] > 0 and found["history"]["rows"] >= 5
+        kept = found["history"]
+        assert isinstance(kept, dict) and kept["seconds"] == 3600 and kept["bytes"] > 0 and kept["rows"] >= 5
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,24 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import transom
-from transom import Progress, Query, Result, Session, StreamingQuery
+from transom import (
+    InputStatus,
+    Latency,
+    Leap,
+    OperatorStatus,
+    OverloadStatus,
+    PartitionStatus,
+    Progress,
+    Query,
+    Result,
+    Session,
+    SlideReport,
+    SlideStatus,
+    Span,
+    Status,
+    StreamingQuery,
+)
+from transom.testing import Answer, Trial, difference, run_query
 
 NOON = datetime(2024, 5, 1, 12)
 
@@ -19,6 +36,18 @@ def rows() -> Iterator[dict[str, object]]:
 def declare(session: Session) -> None:
     session.stream("readings", rows, time="ts", bound="2 seconds", late="dead_letter", idle=timedelta(seconds=5))
     session.stream("made", list(rows()), time="ts", heartbeat="1 second", ahead="1 day", replace=True)
+    session.stream("counted", [{"at": 1, "n": 2}], time="at", time_unit="s", columns=None)
+    session.table(
+        "prices",
+        [{"at": 1, "item": "a", "price": 2}],
+        time="at",
+        time_unit="s",
+        key=["item"],
+        bound=timedelta(0),
+        late="drop",
+        columns=None,
+        replace=True,
+    )
     session.table("floors", [{"room": "hall", "floor": 0}, {"room": "lab", "floor": 2}])
     session.execute("CREATE TABLE more (room VARCHAR) WITH (connector = 'memory')")
     session.append("more", [{"room": "attic"}])
@@ -30,24 +59,64 @@ def declare(session: Session) -> None:
     assert same(1) == 1
 
 
+def of_input(one: InputStatus) -> list[object]:
+    leap: Leap | None = one.leap
+    leapt = [] if leap is None else [leap.before, leap.to, leap.late]
+    return [one.name, one.rows_in, one.used, one.late, one.rejected, one.waiting, one.watermark, one.ended, *leapt]
+
+
+def of_operator(one: OperatorStatus) -> list[object]:
+    kept = [one.state_rows, one.state_bytes, one.seconds, one.slides]
+    return [one.number, one.operator, one.tactic, one.rows_in, one.rows_out, one.ends, *kept]
+
+
+def of_partition(one: PartitionStatus) -> list[object]:
+    return [one.stage, one.partition, one.rows_in, one.state_rows, one.state_bytes, one.seconds]
+
+
+def of_slides(one: SlideStatus) -> list[object]:
+    report: SlideReport = one.report
+    counts = [report.complete, report.put_off, report.completed_later, report.delay_total, report.delay_most]
+    sizes = [report.peak_bytes, report.bytes_written, report.bytes_read, report.recent, report.recent_tactics]
+    return [*counts, *sizes, report.tactics, report.totals(), report.lines(), one.estimates, one.waiting, one.lines()]
+
+
+def of_time(one: Latency) -> list[float]:
+    return [one.count, one.p50, one.p99, one.p999, one.max]
+
+
+def of_overload(one: OverloadStatus) -> list[object]:
+    return [one.policy, one.method, one.on_overload, one.due, one.processed, one.shed, one.pending, one.partial]
+
+
+def figures(status: Status) -> list[object]:
+    """Of the parts that a query may have, those that it has."""
+    found: list[object] = [status.name, status.progress, status.held_back_by, status.rows_out, status.steps]
+    found += [of_input(one) for one in status.inputs] + [of_operator(one) for one in status.operators]
+    found += [of_partition(one) for one in status.partitions]
+    found += [] if status.slides is None else [of_slides(status.slides)]
+    found += [] if status.latency is None else [of_time(status.latency)]
+    found += [] if status.overload is None else [of_overload(status.overload)]
+    return [*found, [one.reasons for one in status.inputs], status.finished]
+
+
 def look(result: Result) -> list[str]:
     status = result.status
     assert status is not None
-    inputs = [f"{one.name}: {one.used} of {one.rows_in}" for one in status.inputs]
-    operators = [f"#{one.number} {one.tactic}: {one.state_bytes}" for one in status.operators]
     found = [str(row["floor"]) for row in result.to_pylist()]
-    return [*inputs, *operators, *found, str(len(result)), result.statement, str(result.text)]
+    return [*map(str, figures(status)), *found, str(len(result)), result.statement, str(result.text)]
 
 
 def ask(session: Session) -> Query:
     text = "SELECT floor FROM readings [RANGE 5 SECONDS] JOIN floors USING (room) WHERE celsius > $limit"
     query = session.sql(text, emit="lifetimes", limit=20)
-    print(query.statement, query.explain(), query.explain(analyze=True), query)
+    print(query.statement, query.explain(), query.explain(analyze=True), query.explain().plans, query)
     print(look(query.collect()), query.to_pylist())
     print(look(session.run(text, emit="latest", limit=20.5)))
-    for each in session.execute("SELECT as_it_is(room) AS r FROM more; EXPLAIN SELECT room FROM more", emit="latest"):
+    several = "SELECT as_it_is(room) AS r FROM more; EXPLAIN SELECT room FROM more"
+    for each in session.execute(several, emit="latest", checkpoint=None, end=True):
         print(each.statement, each.text)
-    print(session.explain(text.replace("$limit", "20"), json=True), session.missing_settings)
+    print(session.explain(text.replace("$limit", "20"), json=True, analyze=True, fixed={}), session.missing_settings)
     return query
 
 
@@ -60,35 +129,80 @@ def watch(query: StreamingQuery, seen: list[Progress]) -> None:
         query.name,
         query.statement,
         query.status.progress,
-        last.rows_per_second,
+        (last.query, last.rows_in, last.rows_per_second, last.seconds, last.progress),
         [each.batch for each in query.recent_progress],
     )
-    kept = [f"#{one.number} {one.state_rows}" for one in last.operators]
+    kept = [f"#{one.number} {one.operator} {one.tactic} {one.state_rows} {one.state_bytes}" for one in last.operators]
     print(kept, query.explain(), look(query.result), query.stop(timeout=60).finished, query)
+
+
+def watch_from_outside(session: Session) -> None:
+    console = session.console("127.0.0.1:0", allow_changes=False)
+    metrics, answers = session.serve_metrics("127.0.0.1:0"), session.serve_sql("127.0.0.1:0")
+    print(console.url, metrics.url, answers.url, session.kept_of("mine"), session.monitor.snapshots())
+    for server in (console, metrics, answers):
+        server.close()
+
+
+def start_all(session: Session) -> list[str]:
+    handed: list[object] = []
+    started = session.start(
+        "SELECT floor FROM floors",
+        name="floors",
+        emit="changes",
+        on_rows=handed.append,
+        on_batch=None,
+        follow=False,
+        checkpoint=None,
+        end=True,
+        clock=None,
+        replace=True,
+    )
+    added = session.add(
+        "SELECT floor FROM floors", name="again", emit="latest", on_rows=handed.append, follow=False, replace=True
+    )
+    assert started.await_termination(60) and added.await_termination(60) and handed
+    return [each.name for each in session.queries]
+
+
+def in_tests() -> None:
+    text = """
+        CREATE STREAM s (ts TIMESTAMP, a INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
+        SELECT MAX(a) AS m FROM s [RANGE 3 SECONDS]
+    """
+    answer: Answer = run_query(text, {"s": "1 5"}, of=None, day="1970-01-01", seed=1, restart=True)
+    answer.expect("1 + 5 \n 4 - 5 \n 4 + NULL", digits=None)
+    answer.expect_at("at 2: 5", digits=None)
+    assert difference(answer, answer, digits=3) is None and answer.rejected == ()
+    print(answer.columns, answer.instants, answer.at("2"), list(answer.snapshots()), answer.net, answer.stream)
+    trial = Trial(text, {"s": "1 5"}, day="1970-01-01")
+    trial.send("s", "2 6")
+    trial.advance("1 second")
+    trial.restart()
+    print(trial.progress(), trial.held_back_by())
+    trial.end()
+    print(trial.answer())
 
 
 def main() -> list[str]:
     seen: list[Progress] = []
+    in_tests()
     with Session(batch_rows=5, tick=timedelta(seconds=1), sharing="on") as session:
         session.on_progress(seen.append)
         declare(session)
         query = ask(session)
         session.log_queries()
-        print(session.runtime, session.console("127.0.0.1:0").url, session.serve_metrics("127.0.0.1:0").url)
-        print(session.preview("SELECT floor FROM floors", rows=1).to_pylist(), session.monitor is session.monitor)
-        print(session.serve_sql("127.0.0.1:0").url, session.kept_of("mine"))
+        watch_from_outside(session)
+        print(session.runtime, session.preview("SELECT floor FROM floors", rows=1, emit="latest").to_pylist())
         with query.start(name="mine", replace=True) as running:
             watch(running, seen)
-        started = session.start("SELECT floor FROM floors", name="floors", emit="changes", follow=False, replace=True)
-        added = session.add("SELECT floor FROM floors", name="again", emit="latest", replace=True)
-        assert started.await_termination(60) and added.await_termination(60)
-        names = [each.name for each in session.queries]
+        names = start_all(session)
         try:
             session.run("SELECT nothing FROM readings")
         except transom.QueryError as error:
-            span = error.span
+            span: Span | None = error.span
             assert span is not None
-            names.append(f"{error.what} {error.remedy} {span.line}")
+            names.append(f"{error.what} {error.remedy} {span.line} {span.column} {span.length}")
     return [*names, *(each.query for each in seen)]
 
 

@@ -63,9 +63,11 @@ class Console:
 
     @property
     def url(self) -> str:
+        """The address to open, with the token if there is one."""
         return f"http://{self.address}/" + (f"#token={self.token}" if self.token else "")
 
     def close(self) -> None:
+        """Serve nobody any more."""
         self._server.should_exit = True
         self.feed.stop()
         for thread in self.threads:

@@ -73,9 +73,11 @@ class FlightSqlServer:
 
     @property
     def url(self) -> str:
+        """The address to ask."""
         return f"grpc://{self.address}"
 
     def close(self) -> None:
+        """Answer nobody any more."""
         self._server.shutdown()
 
     def __enter__(self) -> FlightSqlServer:

@@ -49,9 +49,11 @@ class MonitoringServer:
 
     @property
     def url(self) -> str:
+        """The address to ask."""
         return f"http://{self.address}"
 
     def close(self) -> None:
+        """Answer nobody any more."""
         if not self._thread.is_alive():
             return
         self._server.shutdown()
@@ -135,7 +137,8 @@ class _Request(BaseHTTPRequestHandler):
                 HTTPStatus.BAD_REQUEST, "text/plain", "seconds is a whole number, as in ?query=a&seconds=600\n"
             )
             return
-        names = [one["name"] for one in self.monitor.snapshots() if given.get("query", one["name"]) == one["name"]]
+        names = [str(one["name"]) for one in self.monitor.snapshots()]
+        names = [name for name in names if given.get("query", name) == name]
         last = min(int(seconds), _MOST_SECONDS)
         self._json({name: self.monitor.history.of(name, last, time.time()) for name in names})
 

@@ -48,6 +48,7 @@ class Monitor:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        """Look about once a second from now on."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_look_now_and_then, args=(weakref.ref(self), self._stop), name="transom monitor", daemon=True
@@ -61,11 +62,12 @@ class Monitor:
             self._thread.join()
         self.look()
 
-    def snapshots(self) -> list[dict[str, Any]]:
+    def snapshots(self) -> list[dict[str, object]]:
         """The queries as they were at the last look, each as `status_json` has it."""
         return list(self._seen)
 
     def look(self) -> None:
+        """At all of them, now."""
         with self._looking:
             now = time.time()
             there = {each.name: each for each in self._watched()}

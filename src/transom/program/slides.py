@@ -6,22 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transom.kernels.slide_join.estimates import Estimates
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.report import SlideReport
 
 
 @dataclass(frozen=True)
 class SlideStatus:
-    """What became of the slides (`report`), what is known of their costs, and those that are put off at the moment."""
+    """What became of the slides (`report`), what is known of their costs, and those that are put off at the moment.
+
+    `estimates`: how many tuples of rows match (selectivity), bytes per result (row_bytes), seconds per row joined and
+    merged, per byte written and read; what the last slide would have cost either way (reuse_cost, join_cost).
+    """
 
     report: SlideReport
-    estimates: Estimates
+    estimates: dict[str, float | None]
     waiting: tuple[int, ...]
 
     def lines(self) -> tuple[str, ...]:
         """As EXPLAIN ANALYZE writes it."""
-        return (*self.report.lines(), *self.estimates.lines())
+        return (*self.report.lines(), *self._of_costs())
+
+    def _of_costs(self) -> list[str]:
+        matching, reuse, join = (self.estimates.get(name) for name in ("selectivity", "reuse_cost", "join_cost"))
+        if matching is None:
+            return []
+        found = [f"one tuple of rows in {1 / matching:,.0f} matches" if matching else "nothing matches"]
+        if reuse is not None and join is not None:
+            found.append(f"C_reuse {reuse:.3g} s, C_join {join:.3g} s for the last slide compared")
+        return ["; ".join(found)]
 
 
 def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
@@ -30,11 +42,11 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
         if isinstance(state, SlideJoinState):
             report = replace(state.report, tactics=dict(state.report.tactics))
             waiting = tuple(work.at for work in state.works if work.put_off)
-            return SlideStatus(report, replace(state.estimates), waiting)
+            return SlideStatus(report, state.estimates.values(), waiting)
     return None
 
 
 def slides_in(statuses: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
     """That of an operator in several partitions, by what each has reported of it."""
     parts = [one for one in statuses if one is not None]
-    return SlideStatus(SlideReport.united(parts), Estimates(), ()) if parts else None
+    return SlideStatus(SlideReport.united([SlideReport(**one) for one in parts]), {}, ()) if parts else None

@@ -76,15 +76,18 @@ class Estimates:
         selectivity, row_bytes, joining, merging, writing, reading = averages
         return Estimates(selectivity, row_bytes, joining, merging, writing, reading, numbers[12], numbers[13])
 
-    def lines(self) -> list[str]:
-        """As EXPLAIN ANALYZE shows it."""
-        matching = self.selectivity.value
-        if matching is None:
-            return []
-        found = [f"one tuple of rows in {1 / matching:,.0f} matches" if matching else "nothing matches"]
-        if self.reuse_cost is not None and self.join_cost is not None:
-            found.append(f"C_reuse {self.reuse_cost:.3g} s, C_join {self.join_cost:.3g} s for the last slide compared")
-        return ["; ".join(found)]
+    def values(self) -> dict[str, float | None]:
+        """What is known by now, for people and programs."""
+        return {
+            "selectivity": self.selectivity.value,
+            "row_bytes": self.row_bytes.value,
+            "joining": self.joining.value,
+            "merging": self.merging.value,
+            "writing": self.writing.value,
+            "reading": self.reading.value,
+            "reuse_cost": self.reuse_cost,
+            "join_cost": self.join_cost,
+        }
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 MOST_RECENT: Final = 512
 
@@ -30,6 +30,7 @@ class SlideReport:
     recent_tactics: list[str] = field(default_factory=list)
 
     def finish(self, tactic: str, at: int, rows: int, seconds: float, attempt: int, delay: int) -> None:
+        """A slide is complete."""
         self.complete += 1
         if attempt > 1:
             self.completed_later += 1
@@ -39,21 +40,21 @@ class SlideReport:
         self.recent = [*self.recent[1 - MOST_RECENT :], [at, rows, int(seconds * 1e6), attempt]]
         self.recent_tactics = [*self.recent_tactics[1 - MOST_RECENT :], tactic]
 
-    def totals(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, object]:
         """As JSON can hold it, without the single slides."""
         return asdict(replace(self, recent=[], recent_tactics=[]))
 
     @staticmethod
-    def united(parts: Sequence[dict[str, Any]]) -> SlideReport:
+    def united(parts: Sequence[SlideReport]) -> SlideReport:
         """Of places that each make a part of a slide: a slide counts once for a tactic and place, bytes add up.
 
         >>> one, other = SlideReport(3, peak_bytes=10), SlideReport(2, peak_bytes=5, tactics={"one-pass full": 2})
-        >>> report = SlideReport.united([one.totals(), other.totals()])
+        >>> report = SlideReport.united([one, other])
         >>> report.complete, report.peak_bytes, report.tactics
         (3, 15, {'one-pass full': 2})
         """
         found = SlideReport()
-        for part in (SlideReport(**part) for part in parts):
+        for part in parts:
             for name in ("complete", "put_off", "completed_later", "delay_total", "delay_most"):
                 setattr(found, name, max(getattr(found, name), getattr(part, name)))
             for name in ("peak_bytes", "bytes_written", "bytes_read"):
