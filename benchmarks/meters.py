@@ -13,7 +13,6 @@ from typing import Any, Final
 from benchmarks.guard import descendants
 from transom.core.errors import SourceError
 
-_STATUS: Final = Path("/proc/self/status")
 _FILES: Final = Path("/proc/self/fd")
 _PROCESSES: Final = Path("/proc")
 _PACKAGES: Final = ("numpy", "numba", "pyarrow", "sqlglot")
@@ -23,6 +22,16 @@ _PACKAGES: Final = ("numpy", "numba", "pyarrow", "sqlglot")
 def anonymous_bytes() -> int:
     """Memory of its own, without mapped files and libraries."""
     return _status()["RssAnon"] * 1024
+
+
+def anonymous_bytes_of_pythons() -> dict[int, int]:
+    """The same, by process, of those in Python that this one has started, and that those have started."""
+    found = {}
+    for process in descendants(os.getpid()):
+        with suppress(OSError, SourceError, KeyError):  # it has ended meanwhile
+            if "python" in (_PROCESSES / str(process) / "comm").read_text(encoding="utf-8", errors="replace"):
+                found[process] = _status(str(process))["RssAnon"] * 1024
+    return found
 
 
 def resident_bytes() -> int:
@@ -49,9 +58,9 @@ def tree_cpu_seconds(process: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _status() -> dict[str, int]:
+def _status(process: str = "self") -> dict[str, int]:
     try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
+        lines = (_PROCESSES / process / "status").read_text(encoding="ascii").splitlines()
     except OSError as error:
         raise SourceError(f"memory is measured on Linux alone: {error}", remedy="run it there") from error
     words = [line.split() for line in lines]

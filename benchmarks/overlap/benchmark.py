@@ -22,6 +22,7 @@ from benchmarks.harness import (
     Benchmark,
     Experiment,
     Experiments,
+    Option,
     Options,
     Outcome,
     Outcomes,
@@ -91,6 +92,11 @@ def _chosen(options: Options) -> tuple[Size, Effort]:
 
 def experiments(options: Options) -> Experiments:
     size, effort = _chosen(options)
+    if getattr(options, "runtime", "local") == "spark":
+        from benchmarks.overlap import burst_on_spark
+
+        yield Experiment([size.burst], lambda cell: [burst_on_spark.measure(cell)])
+        return
     measure(Cell("size", 250, 0.05, 4, 10_000), Effort(1, 1, 0))  # everything is compiled
     yield Experiment(cells(size), lambda cell: [measure(cell, effort)])
     slides = {cell: memory.slides_for(cell) if count is None else count for cell, count in size.memory}
@@ -120,20 +126,28 @@ def settings(options: Options) -> dict[str, Any]:
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """Hybrid beside the better and the worse of the two others; where they cross; memory; the burst."""
+    found: dict[str, Any] = {}
+    if timed := of(outcomes, *TIMED):
+        found |= _hybrid(timed)
+    if kept := of(outcomes, *KEPT):
+        found["peak_over_budget_mb"] = max(one[name]["peak_over_budget_mb"] for one in kept for name in one.contestants)
+    figures = of(outcomes, "burst")[0][HYBRID]
+    found["burst"] = {name: figures[name] for name in ("complete", "put_off", "completed_later")}
+    found["burst"]["unfinished"] = len(figures["unfinished"])
+    found["burst"] |= {name: figures[name] for name in ("peak_over_budget_mb", "holds") if name in figures}
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def _hybrid(outcomes: Outcomes) -> dict[str, Any]:
     best, worst = [], []
-    for one in of(outcomes, *TIMED):
+    for one in outcomes:
         better, worse = sorted(one[tactic]["ms"] for tactic in (INCREMENTAL, FULL))
         best.append(one[HYBRID]["ms"] / better)
         worst.append(one[HYBRID]["ms"] / worse)
     found: dict[str, Any] = {"max_hybrid_over_best": max(best), "min_hybrid_over_worst": min(worst)}
     for experiment in TIMED:
         found[f"full_is_faster_from_{experiment}"] = _crossing(of(outcomes, experiment))
-    peaks = [one[tactic]["peak_over_budget_mb"] for one in of(outcomes, *KEPT) for tactic in one.contestants]
-    found["peak_over_budget_mb"] = max(peaks)
-    figures = of(outcomes, "burst")[0][HYBRID]
-    found["burst"] = {name: figures[name] for name in ("complete", "put_off", "completed_later")}
-    found["burst"]["unfinished"] = len(figures["unfinished"])
-    return {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
+    return found
 
 
 def _crossing(outcomes: Outcomes) -> float | None:
@@ -149,7 +163,8 @@ def _crossing(outcomes: Outcomes) -> float | None:
 def tables(outcomes: Outcomes) -> list[Table]:
     found = []
     for experiment, what in TIMED.items():
-        here = of(outcomes, experiment)
+        if not (here := of(outcomes, experiment)):
+            continue
         cell = here[0].cell
         fixed = f"{cell['rows']:,} rows" if experiment == "selectivity" else f"selectivity {cell['selectivity']:g}"
         setting = f"{cell['budget_mb']:g} MB of memory, a disk of {cell['disk_mb_s']:g} MB/s"
@@ -159,7 +174,9 @@ def tables(outcomes: Outcomes) -> list[Table]:
             _choices("How hybrid made the measured slides, and what it estimated, in milliseconds:", here),
             by_contestant(learned, here, lambda figures: short(sum(figures["learning_ms"]))),
         ]
-    return [*found, _memory(of(outcomes, *KEPT)), *map(_delays, of(outcomes, "burst"))]
+    if kept := of(outcomes, *KEPT):
+        found.append(_memory(kept))
+    return [*found, *map(_delays, of(outcomes, "burst"))]
 
 
 def _times(title: str, outcomes: Outcomes) -> Table:
@@ -212,6 +229,12 @@ def _delays(outcome: Outcome) -> Table:
     counts = (
         f"{figures['complete']} complete, {figures['put_off']} put off, {figures['completed_later']} completed later"
     )
+    if cell.get("runtime") == "spark":
+        setting += (
+            f"; on Spark, {cell['put_off_ms']} ms of a step, the largest process"
+            f" {short(figures['peak_over_budget_mb'])} MB above the budget, all slides right: "
+            + ("NO" if figures["wrong"] else "yes")
+        )
     return Table(
         f"A burst: {rows} of {cell['slide_ms']} ms; {setting}. Slides: {counts}:",
         ["slide", "rows of", "attempts", "put off after ms", "complete after ms"],
@@ -226,7 +249,8 @@ def _by_x(title: str, outcomes: Outcomes, body: Sequence[Sequence[str]]) -> Tabl
 def panels(outcomes: Outcomes) -> list[Panel]:
     drawn = [_drawn_delays(*of(outcomes, "burst"))]
     for experiment, what in TIMED.items():
-        here = of(outcomes, experiment)
+        if not (here := of(outcomes, experiment)):
+            continue
         times = lines_of(here, lambda figures: figures["ms"])
         drawn.append(Panel(f"a slide, by {what}", what, "ms a slide", times, log_x=True, log_y=True))
         costs: dict[str, Points] = {}
@@ -253,5 +277,11 @@ def _drawn_delays(outcome: Outcome) -> Panel:
 
 
 BENCHMARK: Final = Benchmark(
-    "Joins of sliding windows within a memory budget", experiments, summary, tables, panels, settings
+    "Joins of sliding windows within a memory budget",
+    experiments,
+    summary,
+    tables,
+    panels,
+    settings,
+    options=[Option("--runtime", "on Spark the burst alone", {"choices": ["local", "spark"], "default": "local"})],
 )

@@ -44,6 +44,7 @@ class Burst:
     keys: int
     budget_mb: float
     disk_mb_s: float
+    put_off_ms: int = 200  # on Spark
 
     @property
     def slides(self) -> int:
@@ -76,6 +77,7 @@ class Diary:
         self.incomplete: dict[int, list[int]] = {}
         self.attempts: dict[int, int] = {}
         self.results = 0
+        self.results_of: dict[int, int] = {}
         self.results_void = 0
         self._open: dict[tuple[int, int], int] = {}
 
@@ -91,6 +93,7 @@ class Diary:
             if one["status"] == "complete":
                 assert at not in self.complete, "a slide was completed twice"
                 self.complete[at], self.attempts[at] = now, attempt
+                self.results_of[at] = count
                 self.results += count
             else:
                 self.incomplete.setdefault(at, []).append(now)
@@ -109,7 +112,8 @@ def measure(burst: Burst) -> Outcome:
     _advance(query)
     (found,) = (one.slides for one in query.status().operators if one.slides is not None)
     query.close()
-    return _figures(burst, diary, found, began)
+    figures = figures_of(burst, diary, found, began)
+    return Outcome({**asdict(burst), "experiment": "burst"}, {HYBRID: figures})
 
 
 def _feed(query: LocalQuery, burst: Burst) -> int:
@@ -154,7 +158,8 @@ def _batches(burst: Burst, began: int) -> Iterator[tuple[int, list[pa.RecordBatc
 _NAMES: Final = ["k", "x", "arrival_time"]
 
 
-def _figures(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outcome:
+def figures_of(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> dict[str, Any]:
+    """What became of the slides of a run that began then."""
     report, length = found.report, burst.slide_ms * 1_000
     slides: list[dict[str, Any]] = []
     for at in sorted(at for at in diary.complete if at < began + burst.slides * length):
@@ -168,7 +173,7 @@ def _figures(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outc
         )
     at_once = [one["delay_ms"] for one in slides if one["attempts"] == 1]
     later = [one["delay_ms"] for one in slides if one["attempts"] > 1]
-    figures = {
+    return {
         "complete": report.complete,
         "put_off": report.put_off,
         "completed_later": report.completed_later,
@@ -180,7 +185,6 @@ def _figures(burst: Burst, diary: Diary, found: SlideStatus, began: int) -> Outc
         "results_void": diary.results_void,
         "slides": slides,
     }
-    return Outcome({**asdict(burst), "experiment": "burst"}, {HYBRID: figures})
 
 
 def _spread(delays: list[float]) -> dict[str, float] | None:

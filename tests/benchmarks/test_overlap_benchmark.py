@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,24 @@ def test_it_runs_and_ends_in_a_summary(
     assert ended["put_off"] == ended["completed_later"] > 0 == ended["unfinished"]
     assert [one["slide"] for one in burst["contestants"]["hybrid"]["slides"]] == list(range(1, BURST.slides))
     assert {"max_hybrid_over_best", "min_hybrid_over_worst", "peak_over_budget_mb"} < set(reported["summary"])
+    assert is_chart(chart)
+
+
+@pytest.mark.nightly
+def test_a_burst_on_spark_is_put_off_and_completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """How much memory a process has beside the budget is measured in the whole size alone."""
+    small = replace(
+        BURST, calm=200, burst=20_000, keys=10_000, slides_before=2, slide_ms=400, budget_mb=4, disk_mb_s=20
+    )
+    monkeypatch.setattr(overlap, "QUICK", replace(SMALL, burst=replace(small, put_off_ms=20)))
+    chart = tmp_path / "burst.svg"
+    reported = quick(capsys, "overlap", "--runtime", "spark", "--plot", str(chart))
+    (burst,) = reported["cells"]
+    figures, ended = burst["contestants"]["hybrid"], reported["summary"]["burst"]
+    assert ended["put_off"] == ended["completed_later"] > 0 == ended["unfinished"] and figures["wrong"] == []
+    assert figures["kept_mb_at_most"] <= burst["budget_mb"]
     assert is_chart(chart)
 
 

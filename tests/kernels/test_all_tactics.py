@@ -34,6 +34,7 @@ from transom.planner.plan import plan
 from transom.planner.sharing import consumer, shared_join, shared_subplan
 from transom.planner.sharing_plan import sharable_plans
 from transom.planner.sharing_shape import Sharable, sharable
+from transom.planner.sharing_windows import sharable_windows, widened
 from transom.state import codec
 
 DECLARATIONS = """
@@ -117,6 +118,12 @@ def operators() -> list[tuple[Operator, Catalogue]]:
     parts = sharable_plans(statement.query, catalogue)
     assert not isinstance(parts, str)
     root = consumer(parts[0], catalogue, shared_subplan(parts[:1], catalogue))
+    found += [(operator, catalogue) for operator in root.walk()]
+    statement, catalogue = parsed(SLIDING)
+    asked = sharable_windows(statement.query, catalogue)
+    assert not isinstance(asked, str)
+    (part,) = widened([asked])
+    root = consumer(part, catalogue, shared_subplan([part], catalogue))
     found += [(operator, catalogue) for operator in root.walk()]
     return found
 

@@ -217,4 +217,32 @@ SHARING: Final = (
         "begun.policy, begun.found = state.policy, []",
         "a query that is behind loses pairs when another one comes or goes",
     ),
+    Bug(
+        "slides_of_a_part_not_known_above",
+        "pipeline/group.py",
+        "slides = subplan.slides if frontier == FOREVER else {}",
+        "slides: dict[str, int] = {}",
+        "a query that reads snapshots of a view with windows that slide fails when its input ends",
+    ),
+    Bug(
+        "slides_of_a_part_not_sent",
+        "pipeline/fragment_partition.py",
+        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), below)",
+        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})",
+        "the same, on Spark",
+    ),
+    Bug(
+        "window_that_slides_not_held_for_its_last_sample",
+        "planner/sharing_windows.py",
+        "return min(length_of(window, tick) + (window.slide or 0), UNBOUNDED)",
+        "return min(length_of(window, tick), UNBOUNDED)",
+        "a query whose window slides misses pairs with rows that end before its next sample, if others share its join",
+    ),
+    Bug(
+        "first_member_that_ends_overlooked",
+        "kernels/shared_plan/windowed.py",
+        "ta, te = np.maximum(ta, begin), np.minimum(te, end)",
+        "ta, te = np.maximum(ta, begin), end",
+        "of a join of three streams that others share the tuples of a query live as long as their last member",
+    ),
 )

@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final, Literal
+
+import pytest
 
 from tests.net_table import check_table
 from tests.profile import examples
 from tests.properties import occurrences
-from tests.properties.part_queries import VIEWS, Readers
+from tests.properties.part_queries import SLIDING_VIEWS, VIEWS, Readers, Sliding, joins_that_differ
 from tests.properties.queries import DECLARATIONS, FUNCTIONS, Generator, query_of
 from tests.properties.seeds import over_seeds
 from tests.properties.streams import cut, cut_into_tasks, inputs
@@ -35,6 +38,14 @@ from transom.program.planned import Planned
 from transom.program.sharing import sharing_of
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
+
+Kind = Literal["views", "sliding", "windows"]
+KINDS: Final[dict[Kind, str]] = {
+    "views": "shared parts",
+    "sliding": "shared parts that slide",
+    "windows": "shared joins of other windows",
+}
+"""Any views; views of windows that slide; joins of three streams or of windows that slide, each under other windows."""
 
 EXAMPLES = examples(by_day=8, at_night=300)
 
@@ -86,24 +97,30 @@ class Trial:
         return isinstance(definition, TableDefinition) and definition.time is None
 
 
-def trial_of(random: Random) -> Trial:
+def trial_of(random: Random, kind: Kind = "views") -> Trial:
     while True:
-        found = _trial(random)
+        found = _trial(random, kind)
         if found is not None:
             return found
 
 
-def _trial(random: Random) -> Trial | None:
+def _trial(random: Random, kind: Kind) -> Trial | None:
     """None where the queries share nothing, or where the planner has no way to run one of them."""
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
     catalogue = Catalogue(functions=FUNCTIONS)
-    view = query_of(generator := Generator(random), random.choice(VIEWS))
-    readers = Readers(random, view.columns)
-    texts = [readers.statement() for _ in range(random.randint(2, 4))]
+    generator = Sliding(random) if kind == "sliding" else Generator(random)
+    before = ""
+    if kind == "windows":
+        texts = joins_that_differ(generator)
+    else:
+        view = query_of(generator, random.choice(SLIDING_VIEWS if kind == "sliding" else VIEWS))
+        readers = Readers(random, view.columns, snapshots=60 if kind == "sliding" else 10)
+        texts = [readers.statement() for _ in range(random.randint(2, 4))]
+        before = f"CREATE VIEW v AS {view.text};"
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
     tactic = random.choice(["auto", "auto", "nested_loop"])
     declared = f"{DECLARATIONS.format(bound_s=bounds['s'], bound_t=bounds['t'])} SET tick = '{tick}';"
-    script = f"{declared} SET join = '{tactic}'; CREATE VIEW v AS {view.text}; {';'.join(texts)}"
+    script = f"{declared} SET join = '{tactic}'; {before} {';'.join(texts)}"
     try:
         statements = [one for one in parse_statements(script, catalogue) if isinstance(one, QueryStatement)]
         planned = [Planned(one, catalogue, plan(one.query, catalogue)) for one in statements]
@@ -126,7 +143,7 @@ def _trial(random: Random) -> Trial | None:
         spec = ConsumerSpec(f"q{index}", request, emit)
         answer = Answer(isinstance(statement.query, Stream), emit, Consumer(spec, planned[index].catalogue).root)
         expected = evaluate(statement.query, planned[index].catalogue, rows)
-        text = f"{view.text}\n{texts[index]} ({emit})"
+        text = f"{before}\n{texts[index]} ({emit})"
         found.append(Reader(text, spec, statement.query, expected, answer))
     occurrences.note(generator.noted.pairs(), max(len(reader.expected.instants) for reader in found))
     return Trial(planned[indexes[0]].catalogue, rows, found)
@@ -151,20 +168,24 @@ def restarted(trial: Trial, group: GroupPipeline) -> GroupPipeline:
     return again
 
 
-def check_trials(name: str, seen: Counter[str], run: Callable[[Trial, Random], list[Reader]]) -> None:
+def check_trials(
+    name: str, seen: Counter[str], run: Callable[[Trial, Random], list[Reader]], kind: Kind = "views"
+) -> None:
     @over_seeds(name, EXAMPLES, seen)
     def check(seed: int) -> None:
         random = Random(f"{name} {seed}")
-        trial = trial_of(random)
+        trial = trial_of(random, kind)
         everybody = run(trial, random)
         seen["lively"] += max(reader.check(reader.left) for reader in everybody) >= 3
+        seen["snapshots"] += sum("RSTREAM" in reader.text.rsplit("\n", 1)[-1] for reader in everybody)
         seen["tables"] += not trial.rows.keys() <= {"s", "t", "u"}
 
     check()
     assert seen["lively"] >= EXAMPLES // 3, seen
 
 
-def test_each_query_on_a_view_equals_the_reference() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_query_on_a_view_equals_the_reference(kind: Kind) -> None:
     seen: Counter[str] = Counter()
 
     def run(trial: Trial, random: Random) -> list[Reader]:
@@ -189,11 +210,12 @@ def test_each_query_on_a_view_equals_the_reference() -> None:
         group.close()
         return everybody
 
-    check_trials("shared parts", seen, run)
-    assert seen["restarts"], seen
+    check_trials(KINDS[kind], seen, run, kind)
+    assert seen["restarts"] and (seen["snapshots"] or kind == "views"), seen
 
 
-def test_each_query_on_a_view_in_partitions_equals_the_reference() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_query_on_a_view_in_partitions_equals_the_reference(kind: Kind) -> None:
     def run(trial: Trial, random: Random) -> list[Reader]:
         cluster = Cluster(trial.layout(random.choice([1, 2, 3])), Random(random.random()))
         for batch in cut_into_tasks(random, trial.pushes(random)):
@@ -206,4 +228,4 @@ def test_each_query_on_a_view_in_partitions_equals_the_reference() -> None:
         cluster.close()
         return trial.readers
 
-    check_trials("shared parts in partitions", Counter(), run)
+    check_trials(f"{KINDS[kind]} in partitions", Counter(), run, kind)

@@ -33,7 +33,7 @@ from transom.kernels.shared_join.tactic import (
     SharedNestedLoopTactic,
     SharedRingHashTactic,
 )
-from transom.kernels.shared_plan.tactic import SharedPlanTactic
+from transom.kernels.shared_plan.tactic import SharedPlanTactic, WindowedTactic
 from transom.kernels.slide_join.tactic import (
     FullSlideTactic,
     HybridSlideTactic,
@@ -117,6 +117,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     NarrowTactic,
     NarrowRowsTactic,
     SharedPlanTactic,
+    WindowedTactic,
     IncrementalSlideTactic,
     FullSlideTactic,
     HybridSlideTactic,

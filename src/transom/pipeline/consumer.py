@@ -12,6 +12,7 @@ fragments **above**, as of any plan. Where there is a single partition nothing h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -130,6 +131,14 @@ class Consumer:
         """The output of the shared sub-plan that an operator of the plan stands for; None: it is one of its own."""
         outputs = outputs_of(self.subplan).items()
         return next((name for name, output in outputs if output is operator), None)
+
+    def slides_below(self, slides: Mapping[str, int]) -> dict[int, int]:
+        """As `Part.last_of_slides`, for the windows that stand here for those of a shared sub-plan, of which these are
+        known by number. A part of queries is planned alike for all of them; a join has no windows that slide."""
+        if not slides or not self.reads_as_it_is:
+            return {}
+        found = enumerate(self.subplan.walk())
+        return {id(operator): slides[str(number)] for number, operator in found if str(number) in slides}
 
     def columns_in(self, subplan: Operator) -> dict[str, tuple[int, ...]]:
         """Which columns it reads of every output of a shared sub-plan, in the order in which it expects them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ from transom.pipeline.part import Part, PartState
 from transom.pipeline.stage import Advanced, Stage
 from transom.pipeline.timers import Brought
 from transom.plan.options import time_settings
+
+_NO_SLIDES: Final[Mapping[str, int]] = {}
 
 
 @dataclass
@@ -77,19 +79,31 @@ class ConsumerRunner:
         if indexes != self._indexes:  # of many queries most find it as it was
             self.read, self._indexes = self.consumer.columns_in(subplan)[PAIRS], indexes
 
-    def advance(self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int) -> Advanced:
-        """With pairs in the columns of `read`, and the other outputs by name. Of the step only the times are taken."""
+    def advance(
+        self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int, slides: Mapping[str, int]
+    ) -> Advanced:
+        """With pairs in the columns of `read`, and the other outputs by name. Of the step only the times are taken.
+
+        `slides` are those of the shared sub-plan, by the numbers that its operators have there.
+        """
         state = self.state
         origin = step.origin if state.begin is None else state.begin
         own = Step(step.before, step.frontier, origin, state.part.open_ids, last_row=step.last_row)
         if self.consumer.reads_as_it_is:
             pairs = owned_here(state.feed, pairs, own)
         brought: dict[str, Brought] = {name: pairs if name == PAIRS else given[name] for name in self.inputs}
-        return self.stage.advance(state, brought, own, last_used)
+        return self.stage.advance(state, brought, own, last_used, self.consumer.slides_below(slides))
 
-    def step(self, pairs: Delta, given: Mapping[str, Delta], step: Step, last_used: int) -> pa.RecordBatch:
+    def step(
+        self,
+        pairs: Delta,
+        given: Mapping[str, Delta],
+        step: Step,
+        last_used: int,
+        slides: Mapping[str, int] = _NO_SLIDES,
+    ) -> pa.RecordBatch:
         """The rows of its answer, where all of it is here."""
-        rows = self.advance(pairs, given, step, last_used).rows
+        rows = self.advance(pairs, given, step, last_used, slides).rows
         assert rows is not None
         return rows
 

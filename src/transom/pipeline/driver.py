@@ -398,6 +398,11 @@ class Pipeline:
             yield operator, Counters.united(counted), [one for *_, memories in states for one in memories]
 
     @property
+    def slides(self) -> dict[str, int]:
+        """As `Part.last_of_slides`, by the numbers of operators, where all of the plan is in one place."""
+        return {str(self._numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+
+    @property
     def _hosted(self) -> Iterable[tuple[Part, StageMemory]]:
         return zip(self._parts, self.state.stages, strict=True)
 

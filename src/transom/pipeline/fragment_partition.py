@@ -61,6 +61,9 @@ from transom.state.checks import alike, need
 _JUDGED = ("rows", "unwanted", "unfit")
 
 
+_BELOW: Final = "shared "
+"""Before the number of an operator that is not one of the query's own but of the sub-plan that it shares."""
+
 SLICE_ROWS: Final = 1 << 15
 """So many rows of an input are taken in one step, if there is no reason to take more."""
 
@@ -550,6 +553,8 @@ class FragmentPartition:
             elif name in state.static:
                 brought[name] = self._static(name, channel, step)
         known = {key: state.slides[str(i)] for key, i in self.numbers.items() if str(i) in state.slides}
+        if self.consumer is not None:
+            known |= self.consumer.slides_below(_of_subplan(state.slides))
         given = self._stage.advance(state, brought, step, self._last_used(), known)
         self._settle_changes(released, given.unmatched, out)
         self._send(given, step, out)
@@ -590,20 +595,22 @@ class FragmentPartition:
     def _send(self, given: Advanced, step: Step, out: Outgoing) -> None:
         """What goes on from here, of this fragment and of the queries that run beside it."""
         shared = self._outputs(given)
-        beside = self._step_beside(shared, step)
         at_the_end = step.frontier == FOREVER  # nobody asks where slides end before
+        slides = self.slides() if at_the_end else {}
+        beside = self._step_beside(shared, step, slides)
+        below = {_BELOW + number: last for number, last in slides.items()}
         for channel in self._sends:
             sender = channel.exchange.sender
             if channel.query == self.query:
-                out.send(channel, given.deltas[self.part.number[id(sender)]], self.slides() if at_the_end else {})
+                out.send(channel, given.deltas[self.part.number[id(sender)]], slides)
                 continue
             output = self._consumers[channel.query].input_of(sender)
             if output is not None:
-                out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})
+                out.send(channel, picked(shared[output], self._columns[channel.query][output]), below)
                 continue
             runner = self.beside[channel.query]
-            slides = runner.slides() if at_the_end else {}
-            out.send(channel, beside[channel.query].deltas[runner.part.number[id(sender)]], slides)
+            own = {**runner.slides(), **below} if at_the_end else {}
+            out.send(channel, beside[channel.query].deltas[runner.part.number[id(sender)]], own)
         for key, advanced in ((self.query, given), *beside.items()):
             if advanced.rows is not None and (len(advanced.rows) or self.layout.emit_name == "latest"):
                 out.answer(key, advanced.rows)
@@ -630,12 +637,12 @@ class FragmentPartition:
                     found[name] = delta
         return found
 
-    def _step_beside(self, shared: Mapping[str, Delta], step: Step) -> dict[str, Advanced]:
+    def _step_beside(self, shared: Mapping[str, Delta], step: Step, slides: Mapping[str, int]) -> dict[str, Advanced]:
         found: dict[str, Advanced] = {}
         for key, runner in self.beside.items():
             runner.state = self.state.consumers[key]
             pairs = picked(shared[PAIRS], self._columns[key][PAIRS])
-            found[key] = runner.advance(pairs, shared, step, self._last_used())
+            found[key] = runner.advance(pairs, shared, step, self._last_used(), slides)
         return found
 
     def _released(self, name: str, frontier: int) -> StreamDelta:
@@ -717,6 +724,11 @@ class FragmentPartition:
     def _is_static(self, channel: Channel) -> bool:
         source = channel.exchange.source
         return source is not None and self.layout.sources[source.lower()].time is None
+
+
+def _of_subplan(slides: Mapping[str, int]) -> dict[str, int]:
+    """Those that a query has heard of from the sub-plan that it shares."""
+    return {number.removeprefix(_BELOW): last for number, last in slides.items() if number.startswith(_BELOW)}
 
 
 def _index(part: Frame) -> tuple[int, int, str, str]:

@@ -112,8 +112,9 @@ class GroupPipeline:
         last_used = subplan.gates.last_used
         wanted = {runner.read for runner in self.runners}
         pairs = {columns: picked(given[PAIRS], columns) for columns in wanted}
+        slides = subplan.slides if frontier == FOREVER else {}  # nobody asks where slides end before
         for index, runner in enumerate(self.runners):
-            emit_rows(index, runner.step(pairs[runner.read], given, step, last_used))
+            emit_rows(index, runner.step(pairs[runner.read], given, step, last_used, slides))
         subplan.state.gates.frontier = frontier
         return True
 

@@ -21,6 +21,7 @@ from transom.kernels.kernel import Kernel, Step
 from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
 from transom.kernels.sealed import sealed
+from transom.kernels.shared_plan.windowed import WindowedState
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
@@ -250,7 +251,7 @@ class Part:
     def last_of_slides(self, state: PartState) -> dict[int, int]:
         """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
         windows = zip(self.operators, state.operators, strict=True)
-        return {id(o): s[0].last for o, s in windows if s and isinstance(s[0], SlideRangeWindowState)}
+        return {id(o): s[0].last for o, s in windows if s and isinstance(s[0], SlideRangeWindowState | WindowedState)}
 
     def _horizon(self, operator: Operator, state: PartState, last_used: int, slides: Mapping[int, int]) -> int:
         known = {**slides, **self.last_of_slides(state)}

@@ -6,13 +6,13 @@ same whatever a query makes of it. All that the query reads comes through it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from transom.kernels.operator import ANY, Operator
-from transom.kernels.shared_plan.node import SharedPlan
-from transom.kernels.shared_plan.tactic import SharedPlanTactic
+from transom.kernels.shared_plan.node import SharedPlan, WindowedPlan
+from transom.kernels.shared_plan.tactic import SharedPlanTactic, WindowedTactic
 from transom.plan.algebra import (
     Aggregate,
     Distinct,
@@ -25,7 +25,6 @@ from transom.plan.algebra import (
     StreamScan,
     TableScan,
     TopN,
-    Window,
 )
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import OPTIONS, partitions_of
@@ -61,7 +60,7 @@ class SharablePlan:
 
 def sharable_plans(query: Node, catalogue: Catalogue) -> list[SharablePlan] | str:
     """What the query could share, the largest part first; or why it can share nothing."""
-    reason = _why_not(catalogue)
+    reason = why_no_part(catalogue)
     if reason is not None:
         return reason
     query = only_joined(query)
@@ -85,7 +84,9 @@ def plan_reader(request: SharablePlan, catalogue: Catalogue, subplan: Operator) 
     return reader.plan(reader.rewritten(request.query))
 
 
-def _why_not(catalogue: Catalogue) -> str | None:
+def why_no_part(catalogue: Catalogue) -> str | None:
+    """Why a query with these options can share no part; None where it can."""
+
     def option(name: str) -> Any:
         return catalogue.options.get(name, OPTIONS[name].default)
 
@@ -103,20 +104,19 @@ def _why_not(catalogue: Catalogue) -> str | None:
 
 
 def _sharable(query: Node, part: Relation, catalogue: Catalogue) -> SharablePlan:
-    reads = sorted({node.name.lower() for node in _nodes(part) if isinstance(node, StreamScan | TableScan)})
+    reads = {node.name.lower() for node in _nodes(part) if isinstance(node, StreamScan | TableScan)}
+    return SharablePlan(part, _replaced(query, part, SharedPlan(part.schema)), surroundings_of(reads, catalogue))
+
+
+def surroundings_of(reads: Iterable[str], catalogue: Catalogue) -> tuple[object, ...]:
+    """The options of queries that share a part which reads these, and what is read."""
     options = tuple(sorted((name, value) for name, value in catalogue.options.items()))
-    surroundings = (options, *(catalogue.relations[name] for name in reads))
-    return SharablePlan(part, _replaced(query, part, SharedPlan(part.schema)), surroundings)
+    return (options, *(catalogue.relations[name] for name in sorted(set(reads))))
 
 
 def _worth_sharing(part: Relation) -> bool:
-    """Whether rows of streams are put together in it; what passes them on, or holds them a while, is cheap to repeat.
-
-    Of windows that slide the last instant matters, which is not known above the part.
-    """
+    """Whether rows of streams are put together in it; what passes them on, or holds them, is cheap to repeat."""
     nodes = _nodes(part)
-    if any(isinstance(node, Window) and node.spec.slide is not None for node in nodes):
-        return False
     return any(map(_works, nodes)) and any(isinstance(node, StreamScan) for node in nodes)
 
 
@@ -171,9 +171,11 @@ class _Reader(Planner):
         self._subplan = subplan
 
     def _plan(self, node: Node) -> Operator:
+        below = self._subplan
+        if isinstance(node, WindowedPlan):
+            return Operator(node, WindowedTactic.chosen(node), (below,), None, (ANY,))
         if not isinstance(node, SharedPlan):
             return super()._plan(node)
-        below = self._subplan
         tactic = SharedPlanTactic.chosen()
         return Operator(
             node, tactic, (below,), None, (ANY,), below.ends_grow, open_ends=below.open_ends and not below.sealed

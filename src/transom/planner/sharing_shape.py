@@ -63,10 +63,10 @@ class Sharable:
 
     def since(self, begin: int | None) -> Node:
         """The query over rows from an instant on."""
-        return _replaced(self.query, Narrow, lambda node: replace(node, begin=begin))
+        return replaced(self.query, Narrow, lambda node: replace(node, begin=begin))
 
 
-class _NotShared(Exception):
+class NotSharedError(Exception):
     """Why a query cannot share its join."""
 
 
@@ -74,16 +74,18 @@ def sharable(query: Node, catalogue: Catalogue) -> Sharable | str:
     """What the query asks of a shared join, or why it can have none."""
     try:
         return _sharable(rewrite(query), catalogue)
-    except _NotShared as reason:
+    except NotSharedError as reason:
         return str(reason)
 
 
 def _sharable(query: Node, catalogue: Catalogue) -> Sharable:
-    join = _the_join(query)
+    join = the_join(query)
+    if len(join.relations) != 2:
+        raise NotSharedError(f"its join has {len(join.relations)} inputs, and only joins of two are shared")
     _check_options(query, catalogue)
     tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
     if bound_joins(join, catalogue, tick)[1]:
-        raise _NotShared("the times of its streams say what it keeps, and a shared join keeps what its windows say")
+        raise NotSharedError("the times of its streams say what it keeps, and a shared join keeps what its windows say")
     # The streams in the order of their names; of one with itself, so that the keys are the same in all queries.
     option = [_in_this_order(query, join, order, catalogue) for order in ([0, 1], [1, 0])]
     return min(option, key=lambda one: ([scan.name.lower() for scan in one.scans], repr(one.keys)))
@@ -91,7 +93,7 @@ def _sharable(query: Node, catalogue: Catalogue) -> Sharable:
 
 def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalogue) -> Sharable:
     ordered, positions = reordered(join, order)
-    left, right = (_side(relation) for relation in ordered.relations)
+    left, right = (side_of(relation) for relation in ordered.relations)
     width = len(left.scan.schema)
     outputs = (*left.outputs, *(shifted(e, width) for e in right.outputs))
     parts = tuple(substitute(part, outputs) for part in conjuncts(ordered.predicate))
@@ -115,17 +117,16 @@ def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalog
     options = tuple(catalogue.options.get(name, OPTIONS[name].default) for name in _SAME)
     if catalogue.options.get("schedule", "off") != "off":  # work that is put in order knows no rows that are counted
         options += (any(window.rows is not None for window in windows),)
-    whole = _as_one(_replaced(query, Join, lambda node: made))
+    whole = _as_one(replaced(query, Join, lambda node: made))
     return Sharable((left.scan, right.scan), keys, windows, read, whole, options)
 
 
-def _the_join(node: Node) -> Join:
+def the_join(node: Node) -> Join:
+    """The one join that a query is made of."""
     while not isinstance(node, Join):
         if len(node.inputs) != 1:
-            raise _NotShared("it is not made of one join of two streams")
+            raise NotSharedError("it is not made of one join of two streams")
         (node,) = node.inputs
-    if len(node.relations) != 2:
-        raise _NotShared(f"its join has {len(node.relations)} inputs, and only joins of two are shared")
     return node
 
 
@@ -134,21 +135,21 @@ def _check_options(query: Node, catalogue: Catalogue) -> None:
         return catalogue.options.get(name, OPTIONS[name].default)
 
     if option("lifetimes") == "negative":
-        raise _NotShared("lifetimes are sent as negative tuples")
+        raise NotSharedError("lifetimes are sent as negative tuples")
     if option("multiway") not in ("auto", "tree"):
-        raise _NotShared(f"SET multiway asks for '{option('multiway')}'")
+        raise NotSharedError(f"SET multiway asks for '{option('multiway')}'")
     if option("memory") is not None or option("slide_join") not in ("auto", "off"):
-        raise _NotShared("its join is made slide by slide")
+        raise NotSharedError("its join is made slide by slide")
     if option("joinagg") not in ("auto", "pc"):
         node = query
         while node.inputs:
             if isinstance(node, Aggregate) and shape_of(node) is not None:
-                raise _NotShared(f"SET joinagg asks for '{option('joinagg')}'")
+                raise NotSharedError(f"SET joinagg asks for '{option('joinagg')}'")
             node = node.inputs[0]
 
 
 @dataclass(frozen=True)
-class _StreamSide:
+class StreamSide:
     """An input of the join as its columns and selections, over the columns of the stream."""
 
     scan: StreamScan
@@ -157,28 +158,31 @@ class _StreamSide:
     predicates: tuple[Expression, ...] = ()
 
 
-def _side(node: Node) -> _StreamSide:
+def side_of(node: Node, slides: bool = False) -> StreamSide:
+    """What an input of a join is made of. Windows may slide where `slides` says so."""
     match node:
         case StreamScan():
             schema = node.schema
-            return _StreamSide(node, WindowSpec(), tuple(column(schema, i) for i in range(len(schema))))
+            return StreamSide(node, WindowSpec(), tuple(column(schema, i) for i in range(len(schema))))
         case Filter() | StreamFilter():
-            below = _side(node.input)
+            below = side_of(node.input, slides)
             parts = tuple(substitute(part, below.outputs) for part in conjuncts(node.predicate))
             return replace(below, predicates=(*below.predicates, *parts))
         case Project() | StreamProject():
-            below = _side(node.input)
+            below = side_of(node.input, slides)
             return replace(below, outputs=tuple(substitute(e, below.outputs) for e in node.expressions))
         case Window():
-            below = _side(node.input)
+            below = side_of(node.input, slides)
             spec = node.spec
             if spec.partition is not None:
-                raise _NotShared("a window counts rows by partition")
-            if spec.slide is not None:
-                raise _NotShared("a window slides")
+                raise NotSharedError("a window counts rows by partition")
+            if spec.session is not None:
+                raise NotSharedError("a window is a session")
+            if spec.slide is not None and not slides:
+                raise NotSharedError("a window slides")
             assert spec.rows is None or not below.predicates, "a selection below a window that counts rows"
             return replace(below, window=spec)
-    raise _NotShared("an input of its join is no window over a stream")
+    raise NotSharedError("an input of its join is no window over a stream")
 
 
 def _in_order(keys: JoinKeys) -> JoinKeys:
@@ -198,8 +202,8 @@ def _as_one(node: Node) -> Node:
     return node.with_inputs(tuple(map(_as_one, node.inputs)))
 
 
-def _replaced(node: Node, kind: type[Any], by: Any) -> Node:
+def replaced(node: Node, kind: type[Any], by: Any) -> Node:
     """The query with the one node of a kind that it has replaced."""
     if isinstance(node, kind):
         return a_relation(by(node))
-    return node.with_inputs(tuple(_replaced(child, kind, by) for child in node.inputs))
+    return node.with_inputs(tuple(replaced(child, kind, by) for child in node.inputs))

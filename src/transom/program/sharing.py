@@ -11,6 +11,7 @@ from transom.plan.options import OPTIONS
 from transom.planner.sharing import Request
 from transom.planner.sharing_plan import SharablePlan, sharable_plans
 from transom.planner.sharing_shape import Sharable, sharable
+from transom.planner.sharing_windows import SharableWindows, differ, sharable_windows, widened
 from transom.program.planned import Planned
 
 
@@ -56,12 +57,18 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
     for index, one in found.items():
         if isinstance(one, Sharable):
             with_join.setdefault(one.join, []).append(index)
-    parts = _parts(planned, [set(group) for group in with_join.values()])
+    by_windows = _by_windows(planned)
+    parts = _parts(planned, [set(group) for group in with_join.values()], [set(group) for group in by_windows])
     request: dict[int, Request] = dict(parts)
     by_part: dict[object, list[int]] = {}
     for index, part in parts.items():
         by_part.setdefault(part.common, []).append(index)
     groups = list(by_part.values())
+    for known in by_windows:
+        left = [index for index in known if index not in request]
+        if len(left) > 1:
+            groups.append(left)
+            request |= dict(zip(left, widened([known[index] for index in left]), strict=True))
     for indexes in with_join.values():
         left = [index for index in indexes if index not in request]
         if len(left) > 1:
@@ -72,7 +79,23 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
     return Sharing(request, tuple(map(tuple, groups)), unsupported)
 
 
-def _parts(planned: Sequence[Planned], with_join: Sequence[set[int]]) -> dict[int, SharablePlan]:
+def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
+    """Those whose joins, of more than two streams or of windows that slide, differ in their windows."""
+    found: dict[object, dict[int, SharableWindows]] = {}
+    for index, one in enumerate(planned):
+        assert isinstance(one.statement, QueryStatement | InsertStatement | ExplainStatement)
+        asks = sharable_windows(one.statement.query, one.catalogue)
+        if isinstance(asks, str):
+            continue
+        if one.catalogue.options.get("sharing") != "on" and _without_the_join(one) is not None:
+            continue  # it needs no pairs
+        found.setdefault(asks.common, {})[index] = asks
+    return [known for known in found.values() if len(known) > 1 and differ(list(known.values()))]
+
+
+def _parts(
+    planned: Sequence[Planned], with_join: Sequence[set[int]], by_windows: Sequence[set[int]]
+) -> dict[int, SharablePlan]:
     """Those that share a part, with the largest that they have in common.
 
     Queries that have the same join as others share that, unless the part has more to it and is all of theirs.
@@ -87,16 +110,21 @@ def _parts(planned: Sequence[Planned], with_join: Sequence[set[int]]) -> dict[in
     shared: dict[int, SharablePlan] = {}
     for known in sorted(by_part.values(), key=lambda known: -next(iter(known.values())).size):
         group = {index: part for index, part in known.items() if index not in shared}
-        if len(group) > 1 and not _better_as_joins(planned, group, with_join):
+        if len(group) > 1 and not _better_as_joins(planned, group, with_join, by_windows):
             shared |= group
     return shared
 
 
 def _better_as_joins(
-    planned: Sequence[Planned], group: Mapping[int, SharablePlan], with_join: Sequence[set[int]]
+    planned: Sequence[Planned],
+    group: Mapping[int, SharablePlan],
+    with_join: Sequence[set[int]],
+    by_windows: Sequence[set[int]],
 ) -> bool:
     only_joins = any(part.only_joins for part in group.values())
     forced = all(planned[index].catalogue.options.get("sharing") == "on" for index in group)
     if only_joins and not forced and any(_without_the_join(planned[index]) is not None for index in group):
         return True  # made for all, pairs would cost those that need none
+    if only_joins and any(group.keys() <= joined for joined in by_windows):
+        return True
     return any(only_joins if group.keys() == joined else group.keys() <= joined for joined in with_join)

@@ -10,6 +10,7 @@ from transom.kernels import description
 from transom.kernels.kernel import Kernel
 from transom.kernels.operator import SINGLE, Operator, Partitioning, Site, Tactic, all_columns
 from transom.kernels.scan.tactic import ChangesTableTactic
+from transom.kernels.shared_plan.node import WindowedPlan
 from transom.kernels.to_stream.direct_stream import AliveRows, DirectStreamKernel
 from transom.kernels.to_stream.to_stream import ToStreamKernel, ToStreamState
 from transom.plan.algebra import Change, ToStream, Window
@@ -26,8 +27,12 @@ class ToStreamTactic(Tactic):
         return description.columns(operator.schema)
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        windows = [window.node for window in slide_windows_below(operator)]
-        slides = {node.spec.slide for node in windows if isinstance(node, Window) and node.spec.slide}
+        slides: set[int] = set()
+        for below in slide_windows_below(operator):
+            if isinstance(below.node, WindowedPlan):
+                slides |= set(below.node.slides)
+            elif isinstance(below.node, Window) and below.node.spec.slide:
+                slides.add(below.node.spec.slide)
         return (ToStreamKernel(self.name, operator.schema.held(), tuple(sorted(slides))),)
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
@@ -97,6 +102,10 @@ def slide_windows_below(operator: Operator) -> tuple[Operator, ...]:
         if isinstance(below.node, Window):
             spec = below.node.spec
             if spec.range is None or spec.slide is None or spec.rows is not None:
+                return ()
+            found.append(below)
+        elif isinstance(below.node, WindowedPlan):
+            if not below.node.slides:
                 return ()
             found.append(below)
         elif isinstance(below.tactic, ChangesTableTactic):
