@@ -199,17 +199,17 @@ def read_option(name: str, value: str) -> Any:
     return read
 
 
-class TimeSettings(NamedTuple):
+class TickSettings(NamedTuple):
     tick: int
     origin: int | None
     """None where it is not set: it is the first instant that comes."""
 
 
-def time_settings(catalogue: Catalogue) -> TimeSettings:
+def time_settings(catalogue: Catalogue) -> TickSettings:
     """The tick, and the origin where it is set."""
     tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
     origin: int | None = catalogue.options.get("origin")
-    return TimeSettings(tick, None if origin is None else floor_to_tick(origin, tick))
+    return TickSettings(tick, None if origin is None else floor_to_tick(origin, tick))
 
 
 def partitions_of(catalogue: Catalogue) -> int:
