@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, DATE, JSON, VARCHAR, Schema, is_nested
-from transom.core.time import from_datetime
+from transom.core.schema import BOOLEAN, DATE, DURATION, JSON, VARCHAR, Schema, is_nested
+from transom.core.time import from_datetime, parse_interval
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.plan.no_from import ONE_ROW
 from transom.runtimes.reference.history import (
@@ -118,6 +118,10 @@ def value(token: str, type_: pa.DataType) -> Any:
         return moment(token).replace(tzinfo=UTC if type_.tz else None)
     if type_ == DATE:
         return date.fromisoformat(token)
+    if type_ == DURATION:
+        found = parse_interval(token.strip("'"))
+        assert found is not None and not found[0], token
+        return timedelta(microseconds=found[1])
     if pa.types.is_floating(type_):
         return float(token)
     return Decimal(token) if pa.types.is_decimal(type_) else int(token)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transom.connectors.fit import CannotFit, fit, outside_time, shown
-from transom.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, REAL, SMALLINT, TIMESTAMP, TINYINT, VARCHAR
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    DURATION,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+)
 from transom.core.time import BEGINNING, FOREVER
 
 INF = float("inf")
@@ -32,6 +44,12 @@ INF = float("inf")
             ["1.10", "1.100", "1.005", "9999.99", "10000", "nan", " +2 "],
             [Decimal("1.10"), Decimal("1.10"), None, Decimal("9999.99"), None, None, Decimal("2.00")],
             (2, 4, 5),
+        ),
+        (
+            DURATION,
+            ["1 day 02:00:00", "-00:00:01.5", "90 minutes", "1 month", "x", "", None],
+            [timedelta(hours=26), timedelta(seconds=-1.5), timedelta(minutes=90), None, None, None, None],
+            (3, 4, 5),
         ),
         (
             DATE,
@@ -103,6 +121,18 @@ def test_timestamps_of_any_unit_and_zone(unit: str, zone: str | None) -> None:
     fitted = fit(pa.array([per_second * 3, -per_second, None], pa.timestamp(unit, zone)), TIMESTAMP)
     assert fitted.values.cast(pa.int64()).to_pylist() == [3_000_000, -1_000_000, None]
     assert fitted.bad == ()
+
+
+def test_durations_of_any_unit() -> None:
+    assert fit(pa.array([1500, -1500, None], pa.duration("ns")), DURATION).values.cast(BIGINT).to_pylist() == [
+        1,
+        -2,
+        None,
+    ]
+    seconds = fit(pa.array([1, 2**60], pa.duration("s")), DURATION)
+    assert (seconds.values.to_pylist(), seconds.bad) == ([timedelta(seconds=1), None], (1,))
+    with pytest.raises(CannotFit):
+        fit(pa.array([1]), DURATION)
 
 
 def test_nanoseconds_are_floored() -> None:

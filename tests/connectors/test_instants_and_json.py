@@ -79,3 +79,16 @@ def test_json_is_a_text_outside() -> None:
     result = session.run("SELECT CAST(v AS JSON) AS j, v::JSON -> 'a' AS a FROM t", emit="latest").to_arrow()
     assert result.schema.types == [VARCHAR, VARCHAR]
     assert JSON not in result.schema.types
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_intervals_go_out_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    waits = [timedelta(hours=26), None, timedelta(seconds=-1.5), timedelta()]
+    session = Session()
+    session.table("waits", [{"n": n, "d": wait} for n, wait in enumerate(waits)])
+    session.execute(f"CREATE SINK o WITH (connector = 'files', path = '{name}', emit = 'latest')")
+    session.execute("INSERT INTO o SELECT n, d FROM waits")
+    assert answer(tmp_path / name, "n INTEGER, d INTERVAL", "SELECT n, d FROM t ORDER BY n") == [
+        {"n": n, "d": wait} for n, wait in enumerate(waits)
+    ]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from transom import Session
+from transom.connectors.tapped import AnswerTap
 from transom.console.board import RunBoard, SessionBoard, ShownQuery
 from transom.console.feed import Feed
 from transom.console.finished import HISTORY, CheckpointBoard, remember
 from transom.core.errors import CheckpointError
+from transom.program.status import Status
 from transom.session import workspace_of
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def run_board(session: Session, folder: Path, **options: Any) -> RunBoard:
         workspace_of(session).taps,
         lambda: workspace_of(session).explain_together(planned),
         session.runtime,
+        session.kept_of,
     )
     run.run()
     return board
@@ -164,3 +167,49 @@ def test_queries_that_are_over_stay_for_a_while() -> None:
         board.queries()
         assert [each.text for each in board.queries()] == ["SELECT k FROM a"]
         again.stop()
+
+
+def test_what_is_kept_for_questions_about_the_past_is_shown() -> None:
+    with Session(history="1 MINUTE") as session:
+        fill(session).serve_sql("127.0.0.1:0")
+        session.start("SELECT v FROM a [RANGE 1 SECOND]", name="q", follow=False).await_termination(60)
+        query = session.start("SELECT v FROM a [RANGE 1 SECOND]", name="later", follow=True)
+        query.await_progress("2024-05-01 10:00:05", timeout=60)
+        shown = next(one for one in SessionBoard(session, workspace_of(session)).queries() if one.name == "later")
+        kept = shown.status()["history"]
+        assert kept["seconds"] == 60 and kept["rows"] > 5 and kept["bytes"] > 50
+
+
+class Over:
+    """A query that is over as soon as it is looked at."""
+
+    statement = "SELECT"
+    status = Status("", (), (), 0, None, 0, 0, True)
+    is_active = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def exception(self) -> None:
+        return None
+
+    def explain(self) -> None:
+        return None
+
+    def stop(self, timeout: float) -> None:
+        return None
+
+
+def test_of_many_queries_that_are_over_the_newest_are_shown() -> None:
+    """Of those that are not shown any more no rows are kept either."""
+    with Session() as session:
+        board = SessionBoard(session, workspace_of(session))
+        for number in range(130):
+            name = f"q{number}"
+            workspace_of(session).taps.answers[name] = AnswerTap()
+            board.show(Over(name))  # type: ignore[arg-type]
+            for shown in board.queries():
+                shown.status()
+        newest = [f"q{number}" for number in range(29, 130)]
+        assert [shown.name for shown in board.queries()] == newest[1:]
+        assert set(workspace_of(session).taps.answers) == set(newest[1:])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -136,7 +138,19 @@ def test_a_query_that_cannot_be_looked_at_is_shown_as_that() -> None:
     board.wrong = True
     (found,) = looked(feed, board, clients=1, ticks=1)
     shown = found[0]["overview"]["queries"][0]
-    assert (shown["state"], shown["error"]) == ("failed", "<b>gone</b>")
+    assert (shown["state"], shown["error"]) == ("failed", "OSError: <b>gone</b>")
+
+
+def test_an_answer_that_cannot_be_read_is_said_and_the_page_goes_on() -> None:
+    """A file of Spark's tasks may go while its last rows are read back."""
+    board = Fake()
+
+    def gone(most: int) -> list[pa.RecordBatch]:
+        raise OSError("no <b>file</b>")
+
+    board.tap.passed_by(gone)
+    (found,) = looked(feed_of(board), board, clients=1, ticks=2)
+    assert found[0]["answer"] == {"error": "OSError: no <b>file</b>"} and found[1]["detail"]
 
 
 def test_nothing_is_made_while_nobody_looks() -> None:
@@ -156,6 +170,42 @@ def test_no_more_look_than_may() -> None:
     assert feed.full
 
 
+class Busy(Fake):
+    """A look at it takes some milliseconds."""
+
+    def status(self) -> dict[str, Any]:
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        return super().status()
+
+
+def test_whoever_comes_is_answered_before_the_rest_is_over() -> None:
+    """A look is to be followed by four seconds of rest."""
+    board = Busy()
+    feed = Feed(board, tick=0.01, share=0.0025)
+    thread = threading.Thread(target=feed.run)
+
+    async def answered() -> float:
+        began = time.monotonic()
+        events = feed.events(None, frozenset())
+        await anext(events)
+        await anext(events)
+        await events.aclose()  # type: ignore[attr-defined]
+        return time.monotonic() - began
+
+    async def two() -> list[float]:
+        return [await answered(), await answered()]
+
+    thread.start()
+    waited = asyncio.run(two())
+    assert max(waited) < 3 and board.looks <= 4
+    began = time.monotonic()
+    feed.stop()
+    thread.join(20)
+    assert time.monotonic() - began < 5 and not thread.is_alive()
+
+
 def test_history_remembers_the_figures() -> None:
     board = Fake()
     feed = feed_of(board)
@@ -164,3 +214,16 @@ def test_history_remembers_the_figures() -> None:
         feed.tick()
     found = feed.history("q", 600)
     assert 590 <= len(found["time"]) <= 601 and found["rows_per_second"][-1] == 100 and found["rows_late"][-1] == 1
+    newest = found["time"][-1]
+    assert feed.history("q", 600, since=newest)["time"] == [newest - 1, newest]
+
+
+def test_the_share_of_an_operator_is_that_of_the_last_seconds() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    feed.tick()
+    one = {"number": 2, "rows_in": 0, "rows_out": 0, "state_rows": 0, "state_bytes": 0, "seconds": 100.0}
+    status = board.status
+    board.query.status = lambda: {**status(), "operators": [*status()["operators"], dict(one)]}
+    found = looked(feed, board, clients=1, ticks=9)[0][-1]["detail"]["operators"]
+    assert [each["share"] for each in found] == [1.0, 0.0] and found[1]["share_of_all"] > 0.9

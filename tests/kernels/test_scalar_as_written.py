@@ -20,7 +20,7 @@ from tests.kernels.duckdb_scalar import LIMITS, open_duckdb
 from tests.kernels.scalar_expressions import SAMPLES, TAKES
 from tests.profile import examples
 from transom.core.errors import EvaluationError, QueryError
-from transom.core.schema import INTEGER
+from transom.core.schema import DURATION, INTEGER
 from transom.cql.statements import parse_statements
 from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import evaluate
@@ -32,18 +32,22 @@ from transom.plan.nested_functions import NESTED_FUNCTIONS
 EXAMPLES = examples(by_day=80, at_night=5_000)
 
 TABLE = """CREATE TABLE rows (b BOOLEAN, t TINYINT, s SMALLINT, i INTEGER, n BIGINT, h HUGEINT, e DECIMAL(4, 1),
-  w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ);"""
+  w DECIMAL(18, 3), d DECIMAL(38, 4), x DECIMAL(38, 38), f DOUBLE, v VARCHAR, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ,
+  iv INTERVAL);"""
 ROWS = [
     "TRUE, 1, 2, 3, 4, 5, 7.5, 8.125, 6.5, '0.5', 9.5, 'abc', '2020-01-01', "
-    "'2020-01-01 00:00:00', '2020-01-01 00:00:00+02'",
-    ", ".join(["NULL"] * 15),
+    "'2020-01-01 00:00:00', '2020-01-01 00:00:00+02', '1 hour'",
+    ", ".join(["NULL"] * 16),
     "FALSE, -128, -32768, -2147483648, -9223372036854775808, -10000000000000000000000000000000000000, -999.9, "
     "-999999999999999.999, -9999999999999999999999999999999999.9999, '-0.99999999999999999999999999999999999999', "
-    "'-inf', '', '0001-01-01', '0001-01-01 00:00:00', '0001-01-01 00:00:00+00'",
-    "FALSE, 0, 0, 0, 0, 0, 0, 0, 0, 0, '-0.0', '1', '1970-01-01', '1970-01-01 00:00:00', '1970-01-01 00:00:00-01'",
+    "'-inf', '', '0001-01-01', '0001-01-01 00:00:00', '0001-01-01 00:00:00+00', "
+    "'-1 microsecond'",
+    "FALSE, 0, 0, 0, 0, 0, 0, 0, 0, 0, '-0.0', '1', '1970-01-01', '1970-01-01 00:00:00', "
+    "'1970-01-01 00:00:00-01', '0 days'",
     "TRUE, 127, 32767, 2147483647, 9223372036854775807, 99999999999999999999999999999999999999, 999.9, "
     "999999999999999.999, 9999999999999999999999999999999999.9999, '0.99999999999999999999999999999999999999', "
-    "'nan', 'ÀßİΣ👍', '9999-12-31', '9999-12-31 23:59:59.999999', '9999-12-31 23:59:59.999999+00'",
+    "'nan', 'ÀßİΣ👍', '9999-12-31', '9999-12-31 23:59:59.999999', "
+    "'9999-12-31 23:59:59.999999+00', '20000 days 23:59:59.999999'",
 ]  # fmt: skip
 CASES = [
     "h % d", "d % h", "h % 2.5", "x % n", "n % x", "w % h", "d % d", "d % n", "0.1 - NULL", "NULL * e", "e % NULL",
@@ -77,6 +81,26 @@ CASES = [
 ]  # fmt: skip
 
 
+INTERVALS = [
+    "({0} - {1})", "(iv * t)", "(t * iv)", "(- iv)", "(iv + INTERVAL '1' DAY)", "(iv - ({0} - {1}))", "({0} + iv)",
+    "({0} - iv)",
+    "(iv < {0} - {1})", "(iv >= INTERVAL '1 month')", "(iv = iv * t)", "(iv IS NOT DISTINCT FROM NULL)", "(iv IS NULL)",
+    "COALESCE(iv, INTERVAL '1' DAY)", "GREATEST(iv, INTERVAL '1' MINUTE, NULL)", "LEAST(iv, {0} - {1})",
+    "NULLIF(iv, INTERVAL '60 minutes')", "CASE WHEN b THEN iv ELSE {0} - {1} END", "IF(b, iv, NULL)",
+    "(iv IN (INTERVAL '0' DAY, {0} - {1}))", "epoch(iv)", "(iv BETWEEN INTERVAL '0' DAY AND {0} - {1})",
+]  # fmt: skip
+"""What is made of the column of intervals and of two moments."""
+
+
+def as_ours(found: pa.Array, type_: pa.DataType) -> pa.Array:
+    if found.type != pa.month_day_nano_interval():
+        return found.cast(type_)
+    parts = [each.as_py() for each in found]
+    assert all(each is None or each.months == 0 for each in parts)
+    micros = [None if each is None else each.days * 86_400_000_000 + each.nanoseconds // 1000 for each in parts]
+    return pa.array(micros, pa.int64()).view(type_)
+
+
 class Written:
     """The table in DuckDB and in the engine."""
 
@@ -90,7 +114,7 @@ class Written:
         table = catalogue.relations["rows"]
         assert isinstance(table, TableDefinition)
         given = self.duckdb.sql("SELECT * FROM rows").to_arrow_table().combine_chunks()
-        arrays = [given.column(i).combine_chunks().cast(column.type) for i, column in enumerate(table.columns)]
+        arrays = [as_ours(given.column(i).combine_chunks(), column.type) for i, column in enumerate(table.columns)]
         self.batch = held_rows(pa.record_batch(arrays, table.columns.names))
 
     def check(self, text: str) -> None:
@@ -119,6 +143,8 @@ class Written:
         try:
             answer = self.duckdb.sql(f"SELECT {text} AS z FROM rows WHERE rowid = {row}").to_arrow_table()
             found = answer["z"].combine_chunks()
+            if found.type == pa.month_day_nano_interval():
+                return as_ours(found, DURATION)
             return found.storage if isinstance(found.type, pa.JsonType) else found
         except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException):
             return None
@@ -202,6 +228,16 @@ def call(random: Random, depth: int) -> str:
     if name in TEMPLATES:
         return TEMPLATES[name].format(*arguments)
     return f"{name}({', '.join(arguments)})"
+
+
+@pytest.mark.parametrize("template", INTERVALS)
+def test_intervals_are_those_that_duckdb_infers(written: Written, template: str) -> None:
+    for one in ("da", "ts", "tz", "TIMESTAMP '1969-12-31 23:59:59.5'", "NULL::TIMESTAMP"):
+        for other in ("ts", "DATE '2020-02-29'"):
+            if not (one == "da" and other.startswith("DATE")):  # which is a number of days
+                text = template.format(one, other)
+                parse_statements(f"{TABLE} SELECT {text} AS z FROM rows;", Catalogue())
+                written.check(text)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

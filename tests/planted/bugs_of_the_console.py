@@ -50,6 +50,13 @@ CONSOLE: Final = (
         "ten that watch cost ten times as much as one",
     ),
     Bug(
+        "who_asks_for_nothing_stays",
+        "console/patience.py",
+        "if not answering and self._answers == self._answers_before:",
+        "if answering and self._answers == self._answers_before:",
+        "whoever opens connections and says nothing takes all that the process may open",
+    ),
+    Bug(
         "the_name_of_a_plan_has_the_text",
         "planner/fingerprint.py",
         "for field in fields(node) if field.compare]",

@@ -643,6 +643,18 @@ class Generator:
                     (f"CAST({name} AT TIME ZONE 'UTC' AS DATE) + INTERVAL '1' YEAR IS NULL", "bool"),
                     (f"date_trunc('day', {name})", "zone"),
                     (f"CAST({name} AS VARCHAR)", "text"),
+                    (f"{name} - TIMESTAMPTZ '2024-05-01 00:00:00+00'", "interval"),
+                    (f"TIMESTAMPTZ '2024-05-01 09:00:00+00' - {name}", "interval"),
+                )
+            )
+        if type_ == "interval":
+            return self.pick(
+                (
+                    (f"{name} * 2", "interval"),
+                    (f"-{name}", "interval"),
+                    (f"COALESCE({name}, INTERVAL '9' HOUR)", "interval"),
+                    (f"epoch({name})", "float"),
+                    (f"TIMESTAMPTZ '2024-05-01 00:00:00+00' + {name}", "zone"),
                 )
             )
         if type_ == "json":
@@ -701,6 +713,10 @@ class Generator:
             since = f"{name} - TIMESTAMPTZ '2024-05-01 12:00:00+02'"
             return self.pick(
                 (f"{name} > TIMESTAMPTZ '2024-05-01 12:00:00+02'", f"hour({name}) < 9", f"{since} > INTERVAL '1' MONTH")
+            )
+        if column.type == "interval":
+            return self.pick(
+                (f"{name} > INTERVAL '9' HOUR", f"{name} <= - INTERVAL '1' DAY", f"{name} + {name} = {name}")
             )
         if column.type == "json":
             return self.pick((f"{name} ->> '$.a' = '1'", f"{name} <> '[1]'", f"json_type({name}) = 'OBJECT'"))

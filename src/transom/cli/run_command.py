@@ -109,7 +109,7 @@ def _console(
     if address is None:
         yield
         return
-    console = run_console(run, planned, workspace_of(session), address)
+    console = run_console(run, planned, workspace_of(session), address, session.kept_of)
     try:
         with console:
             notice(f"console at {console.url}")

@@ -17,6 +17,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     INTEGER,
     JSON,
@@ -30,7 +31,11 @@ from transom.core.schema import (
     Schema,
 )
 
-_SAME: Final = (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ)
+_SAME: Final = (
+    BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, DURATION,
+)  # fmt: skip
+_NEVER_INSIDE: Final = (None, DURATION)
+"""What an array or a struct cannot hold."""
 _WIDER: Final = {
     pa.uint8(): SMALLINT,
     pa.uint16(): INTEGER,
@@ -144,10 +149,11 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
     if pa.types.is_struct(type_):
         fields = [(each.name, _sql_type(each)) for each in type_]
         folded = {fold(name) for name, _ in fields}
-        return pa.struct(fields) if fields and len(folded) == len(fields) and all(t for _, t in fields) else None
+        known = fields and len(folded) == len(fields) and all(t not in _NEVER_INSIDE for _, t in fields)
+        return pa.struct(fields) if known else None
     if hasattr(type_, "value_field") and not pa.types.is_map(type_) and not pa.types.is_run_end_encoded(type_):
         element = _sql_type(type_.value_field)
-        return None if element is None else pa.list_(element)
+        return None if element in _NEVER_INSIDE else pa.list_(element)
     if isinstance(type_, pa.JsonType):
         return JSON
     if type_ in _SAME:
@@ -156,6 +162,8 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
         return _WIDER[type_]
     if pa.types.is_timestamp(type_):
         return TIMESTAMP if type_.tz is None else TIMESTAMPTZ
+    if pa.types.is_duration(type_):
+        return DURATION
     if pa.types.is_decimal(type_) and type_.precision <= 38 and type_.scale >= 0:
         return pa.decimal128(type_.precision, type_.scale)
     return None

@@ -1,7 +1,7 @@
 """Values of a file made to fit their declared types: whole columns at once, and what does not fit is found by halving.
 
 `fit` never changes a value to make it fit: no fraction is cut off, no number wraps round, no text is guessed at. Two
-exceptions are everyday: the nearest floating number is taken, and instants are floored to microseconds.
+exceptions are everyday: the nearest floating number is taken, and instants and intervals are floored to microseconds.
 
 | declared | taken |
 | --- | --- |
@@ -14,6 +14,7 @@ exceptions are everyday: the nearest floating number is taken, and instants are 
 | TIMESTAMP | timestamps of any unit and zone, dates, ISO text with or without a zone; years 1 to 9999;
 with a time_unit whole numbers too |
 | TIMESTAMPTZ | the same |
+| INTERVAL | durations of any unit, text such as 1 day 02:30:00 |
 | JSON | text that is JSON; numbers, booleans, lists and structs as their JSON |
 | T[], STRUCT(..) | lists and structs whose parts fit, or the JSON text of one |
 """
@@ -36,6 +37,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     JSON,
     REAL,
@@ -45,7 +47,7 @@ from transom.core.schema import (
     arrow_type,
     is_nested,
 )
-from transom.core.time import BEGINNING, FOREVER
+from transom.core.time import BEGINNING, FOREVER, parse_interval
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
 _LAST_DAY: Final = FOREVER // 86_400_000_000
@@ -98,6 +100,8 @@ def fit(values: pa.Array, type_: pa.DataType, time_unit: int | None = None) -> F
     if type_ == TIMESTAMPTZ:
         fitted = fit(values, TIMESTAMP, time_unit)
         return Fitted(fitted.values.view(TIMESTAMPTZ), fitted.bad)
+    if type_ == DURATION:
+        return _fit_interval(values)
     if _is_text(given):
         return _fit_from_text(values, type_, time_unit)
     if type_ == TIMESTAMP:
@@ -126,6 +130,22 @@ def _fit_json(values: pa.Array) -> Fitted:
     encoded = text.values.dictionary_encode()
     known = pa.array([is_json(each) for each in encoded.dictionary.to_pylist()], BOOLEAN).take(encoded.indices)
     return _without(text, pc.invert(known).fill_null(False))
+
+
+def _fit_interval(values: pa.Array) -> Fitted:
+    if pa.types.is_duration(values.type):
+        if values.type.unit == "ns":
+            micros = values.view(pa.int64()).fill_null(0).to_numpy() // 1_000
+            return Fitted(pa.array(micros, mask=values.is_null().to_numpy(zero_copy_only=False)).view(DURATION))
+        return _cast_each(values, lambda part: pc.cast(part, DURATION), DURATION)
+    if not _is_text(values.type):
+        raise CannotFit
+    text = _fit_text(values)
+    encoded = text.values.dictionary_encode()
+    parsed = [parse_interval(each) for each in encoded.dictionary.to_pylist()]
+    micros = [found[1] if found and not found[0] and abs(found[1]) < 1 << 63 else None for found in parsed]
+    found = pa.array(micros, pa.int64()).view(DURATION).take(encoded.indices)
+    return _without(Fitted(found, text.bad), pc.and_(text.values.is_valid(), found.is_null()))
 
 
 def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:

@@ -50,6 +50,7 @@ _TYPES: Final[dict[pa.DataType, str]] = {
     pa.string(): "text",
     pa.date32(): "date",
     pa.timestamp("us"): "timestamp",
+    pa.duration("us"): "interval",
 }
 
 

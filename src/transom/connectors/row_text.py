@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 _TEXT: Final = pa.large_string()  # a batch of long strings can pass the 2 GiB that a column of `string` can hold
 
+_DAY: Final = 86_400_000_000
 _JSON_ESCAPES: Final[list[tuple[str, str]]] = [("\\", "\\\\"), ('"', '\\"')] + [
     (chr(code), json.dumps(chr(code))[1:-1]) for code in range(0x20)
 ]
@@ -66,6 +67,8 @@ def value_text(values: pa.Array) -> pa.Array:
     """
     if pa.types.is_list(values.type) or pa.types.is_struct(values.type):
         return _json_nested(values)
+    if pa.types.is_duration(values.type):
+        return _interval_text(values)
     text = (
         pc.cast(values, _TEXT) if not pa.types.is_decimal(values.type) else pc.cast(pc.cast(values, pa.string()), _TEXT)
     )
@@ -77,6 +80,35 @@ def value_text(values: pa.Array) -> pa.Array:
             plain = [None if value is None else format(value, "f") for value in values.filter(powers).to_pylist()]
             return pc.replace_with_mask(text, powers, pa.array(plain, _TEXT))
     return text
+
+
+def _interval_text(values: pa.Array) -> pa.Array:
+    """As DuckDB writes intervals.
+
+    >>> hour = 3_600_000_000
+    >>> value_text(pa.array([26 * hour, -36_000_500_000, 48 * hour, 0, None], pa.duration("us"))).to_pylist()
+    ['1 day 02:00:00', '-10:00:00.5', '2 days', '00:00:00', None]
+    """
+    micros = values.view(pa.int64())
+    days = pc.divide(micros, _DAY)
+    rest = pc.subtract(micros, pc.multiply(days, _DAY))
+    left = pc.abs(rest)
+    parts: list[pa.Array | pa.Scalar] = [pc.if_else(pc.less(rest, 0), _large("-"), _large(""))]
+    for size in (3_600_000_000, 60_000_000, 1_000_000):
+        number = pc.divide(left, size)
+        left = pc.subtract(left, pc.multiply(number, size))
+        parts += [_padded(number, 2), _large(":" if size > 1_000_000 else "")]
+    fraction = pc.replace_substring_regex(_padded(left, 6), "0+$", "")
+    parts += [pc.if_else(pc.equal(left, 0), _large(""), _large(".")), fraction]
+    clock = pc.binary_join_element_wise(*parts, _large(""))
+    unit = pc.if_else(pc.equal(pc.abs(days), 1), _large(" day"), _large(" days"))
+    long = pc.binary_join_element_wise(pc.cast(days, _TEXT), unit, _large(""))
+    both = pc.binary_join_element_wise(long, clock, _large(" "))
+    return pc.if_else(pc.equal(days, 0), clock, pc.if_else(pc.equal(rest, 0), long, both))
+
+
+def _padded(numbers: pa.Array, width: int) -> pa.Array:
+    return pc.utf8_lpad(pc.cast(numbers, _TEXT), width, "0")
 
 
 def _csv_quoted(text: pa.Array, delimiter: str, null: str) -> pa.Array:

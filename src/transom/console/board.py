@@ -26,6 +26,10 @@ _MOST_OVER: Final = 100
 """So many queries that are over are still shown."""
 
 
+KeptOf = Callable[[str], Any]
+"""What is kept of the past answers of a query, as its status has it; None where nothing is."""
+
+
 @dataclass
 class ShownQuery:
     """`plan` is that of EXPLAIN; `stop` None: the page cannot. `view` is there of an answer that comes by here."""
@@ -76,7 +80,7 @@ class SessionBoard:
         self._taps = workspace.taps
         self._runtime = workspace.runtime.name
         self._lock = threading.Lock()
-        self._known: dict[int, tuple[StreamingQuery, ShownQuery]] = {}
+        self._known: dict[int, tuple[StreamingQuery, ShownQuery, AnswerTap | None]] = {}
         self._taps.watch()
 
     @property
@@ -87,17 +91,22 @@ class SessionBoard:
         for query in self._session.queries:
             self.show(query)
         with self._lock:
-            over = [key for key, (query, shown) in self._known.items() if shown.over]
-            active = {shown.name for _, shown in self._known.values() if not shown.over}
-            for key in over:
-                if len(over) > _MOST_OVER or self._known[key][1].name in active:
+            over = [key for key, (_, shown, _) in self._known.items() if shown.over]
+            active = {shown.name for _, shown, _ in self._known.values() if not shown.over}
+            surplus = len(over) - _MOST_OVER
+            for number, key in enumerate(over):
+                _, shown, tap = self._known[key]
+                if number < surplus or shown.name in active:
                     del self._known[key]
-            return [shown for _, shown in self._known.values()]
+                    if self._taps.answers.get(shown.name) is tap:
+                        self._taps.answers.pop(shown.name, None)
+            return [shown for _, shown, _ in self._known.values()]
 
     def show(self, query: StreamingQuery) -> None:
         with self._lock:
             if id(query) not in self._known:
-                self._known[id(query)] = query, self._shown(query)
+                tap = self._taps.answers.get(query.name)
+                self._known[id(query)] = query, self._shown(query, tap), tap
 
     def stop(self, name: str) -> None:
         for query in self._session.queries:
@@ -109,13 +118,17 @@ class SessionBoard:
     def dead_letters(self) -> AnswerTap:
         return self._taps.dead_letters
 
-    def _shown(self, query: StreamingQuery) -> ShownQuery:
-        tap = self._taps.answers.get(query.name)
-
+    def _shown(self, query: StreamingQuery, tap: AnswerTap | None) -> ShownQuery:
         def status() -> dict[str, Any]:
             active, error, now = query.is_active, query.exception(), query.status
             shown.over = not active
-            return status_json(now, runtime=self._runtime, state=state_of(active, now.finished, error), error=error)
+            return status_json(
+                now,
+                runtime=self._runtime,
+                state=state_of(active, now.finished, error),
+                history=self._session.kept_of(query.name),
+                error=error,
+            )
 
         shown = ShownQuery(
             query.name,
@@ -132,11 +145,18 @@ class RunBoard:
     """The queries of a run that is made of one text."""
 
     def __init__(
-        self, run: Run, planned: Sequence[Planned], taps: Taps, explain: Callable[[], Explained], runtime: str
+        self,
+        run: Run,
+        planned: Sequence[Planned],
+        taps: Taps,
+        explain: Callable[[], Explained],
+        runtime: str,
+        kept_of: KeptOf,
     ) -> None:
         self._runtime = runtime
         self._taps = taps
         self._explain = explain
+        self._kept_of = kept_of
         self._plans: list[Explained] = []
         self.over = False
         taps.watch()
@@ -165,7 +185,7 @@ class RunBoard:
         return ShownQuery(
             query.name,
             cleandoc(one.statement.text),
-            lambda: status_json(query.status(), runtime=self._runtime),
+            lambda: status_json(query.status(), runtime=self._runtime, history=self._kept_of(query.name)),
             plan,
             None if tap is None else LiveView(tap),
         )

@@ -11,12 +11,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
 from typing import Any, Final
 
 from transom.console.board import Board, ShownQuery
-from transom.core.text import visible
 from transom.monitoring.history import TIERS, SeriesHistory
+from transom.monitoring.snapshot import error_text
 from transom.program.live_answer import LiveAnswer, LiveView
 
 TICK: Final = 0.5
@@ -25,6 +24,9 @@ _IDLE_TICK: Final = 5.0
 
 MOST_OF_A_CORE: Final = 0.01
 """What the queries leave to whoever looks at them."""
+
+_MOST_OWED: Final = 10.0
+"""So long a rest is put off for people who come; then they wait for it as well."""
 
 MOST_CLIENTS: Final = 64
 _SECONDS_OF_RATE: Final = 5.0
@@ -92,7 +94,7 @@ class Feed:
         self._wanted: dict[str, int] = {}
         """Queries that somebody looks at, and how many do."""
         self._look = threading.Event()
-        self._stop = False
+        self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.Future[None] | None = None
         self._number = 0
@@ -100,18 +102,22 @@ class Feed:
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        while not self._stop:
-            began = time.thread_time()
+        owed = 0.0  # seconds of rest, until no more than the share has been taken
+        while not self._over.is_set():
+            self._look.clear()
+            began, started = time.monotonic(), time.thread_time()
             self.tick()
-            pause = max(self._tick, (time.thread_time() - began) / self._share)
-            if self._clients:
-                time.sleep(pause)  # whoever comes meanwhile waits for the next tick, like the others
+            owed += (time.thread_time() - started) / self._share
+            self._over.wait(self._tick)
+            rest = owed if self._clients else max(owed, _IDLE_TICK)
+            if owed < _MOST_OWED:
+                self._look.wait(max(rest - self._tick, 0.0))  # whoever comes is answered now, and the rest comes later
             else:
-                self._look.wait(max(pause, _IDLE_TICK))
-                self._look.clear()
+                self._over.wait(rest - self._tick)
+            owed = max(owed - (time.monotonic() - began), 0.0)
 
     def stop(self) -> None:
-        self._stop = True
+        self._over.set()
         self._look.set()
         loop = self._loop
         if loop is not None and not loop.is_closed():
@@ -147,13 +153,13 @@ class Feed:
             if loop is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(self._wake)
 
-    def history(self, name: str, seconds: float) -> Json:
-        """The series of a query, by column."""
+    def history(self, name: str, seconds: float, since: float = 0.0) -> Json:
+        """The series of a query, by column; of what is known already from its newest moment, `since`, on."""
         query = self.query(name)
         if query is not None and query.past:
             reaches = sorted(query.past, key=float)
             return query.past[next((each for each in reaches if float(each) >= seconds), reaches[-1])]
-        return self._history.of(name, seconds, self._clock())
+        return self._history.of(name, seconds, self._clock(), since)
 
     def saved(self) -> bytes:
         """What is known of every query, for whoever looks at its checkpoint later; to be called when nobody ticks."""
@@ -178,18 +184,19 @@ class Feed:
         try:
             status = one.query.status()
         except Exception as error:  # whatever is wrong with it is shown, and the others go on
-            status = {**one.status, "name": one.query.name, "state": "failed", "error": visible(str(error))}
+            status = {**one.status, "name": one.query.name, "state": "failed", "error": error_text(error)}
         operators, inputs = status.get("operators", []), status.get("inputs", [])
         counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
         counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
         counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads
         counts |= {f"busy #{each['number']}": each["seconds"] for each in operators}
         rates = one.rates.of(counts, now)
-        busy = sum(each["seconds"] for each in operators)
+        in_all = sum(each["seconds"] for each in operators)
+        lately = sum(rates[f"busy #{each['number']}"] for each in operators)
         for each in operators:
             each["rows_per_second"] = rates[f"#{each['number']}"]
-            each["share"] = each["seconds"] / busy if busy else 0.0
-            each["busy"] = rates[f"busy #{each['number']}"]
+            each["share_of_all"] = each["seconds"] / in_all if in_all else 0.0
+            each["share"] = rates[f"busy #{each['number']}"] / lately if lately > 0 else each["share_of_all"]
         for each in inputs:
             each["rows_per_second"] = rates[f"input {each['name']}"]
         status["rows_per_second"], status["rows_out_per_second"] = rates["in"], rates["out"]
@@ -200,6 +207,7 @@ class Feed:
             "rows_per_second": rates["in"],
             "rows_out_per_second": rates["out"],
             "lag_seconds": status.get("lag_seconds"),
+            "held_back_seconds": (status.get("held_back_by") or {}).get("seconds"),
             "rows_waiting": sum(each["waiting"] for each in inputs),
             "rows_late": sum(each["late"] for each in inputs),
             "rows_rejected": sum(each["rejected"] for each in inputs),
@@ -215,13 +223,11 @@ class Feed:
         known = self._answers.get(query.name)
         if known is not None and known[0] == version:
             return known
-        return version, encoded(_answer_json(query.view.look(int(self._clock() * 1e6))))
+        return version, _shown(query.view, int(self._clock() * 1e6))
 
     def _reject(self) -> None:
         if self._rejected is not None and self._rejected.version != self._dead_letters[0]:
-            version = self._rejected.version
-            found = self._rejected.look(0)
-            self._dead_letters = version, encoded({"rows": found.rows, "passed": found.passed})
+            self._dead_letters = self._rejected.version, _shown(self._rejected, 0)
 
     # --- those who look ----------------------------------------------------------------------------------------------
 
@@ -231,6 +237,8 @@ class Feed:
 
     async def events(self, name: str | None, wants: frozenset[str]) -> AsyncIterator[bytes]:
         """What a browser is sent; of `wants`, "answer" and "dead_letters" come when there is more of them."""
+        if self.full:  # since it was asked
+            return
         self._loop = asyncio.get_running_loop()
         self._clients += 1
         if name is not None:
@@ -240,7 +248,7 @@ class Feed:
         number = self._number
         try:
             yield b"retry: 2000\n\n"
-            while not self._stop:
+            while not self._over.is_set():
                 if self._number == number:
                     await self._ticked()
                     continue
@@ -291,5 +299,13 @@ def _summary(status: Json) -> Json:
     }
 
 
+def _shown(view: LiveView, now: int) -> bytes:
+    """What is wrong with the rows of one, such as a file that went while it was read, is shown in their place."""
+    try:
+        return encoded(_answer_json(view.look(now)))
+    except Exception as error:
+        return encoded({"error": error_text(error)})
+
+
 def _answer_json(answer: LiveAnswer) -> Json:
-    return {**asdict(answer), "bars": [(bar.label, bar.begin, bar.end) for bar in answer.bars]}
+    return {**vars(answer), "bars": [(bar.label, bar.begin, bar.end) for bar in answer.bars]}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from transom.console.board import Board, RunBoard, SessionBoard
+from transom.console.board import Board, KeptOf, RunBoard, SessionBoard
 from transom.core.errors import TransomError
 from transom.monitoring.address import Address
 from transom.program.planned import Planned
@@ -35,6 +35,7 @@ class Console:
         import uvicorn
 
         from transom.console.guard import RequestGuard
+        from transom.console.patience import PatientProtocol
         from transom.console.server import console_app
 
         self._socket = _listening(address)
@@ -47,7 +48,7 @@ class Console:
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             server_header=False,
             h11_max_incomplete_event_size=16 * 1024,
@@ -103,7 +104,7 @@ def session_console(session: Session, workspace: Workspace, address: str, allow_
     )
 
 
-def run_console(run: Run, planned: Sequence[Planned], workspace: Workspace, address: str) -> Console:
+def run_console(run: Run, planned: Sequence[Planned], workspace: Workspace, address: str, kept_of: KeptOf) -> Console:
     """Beside queries that are about to run: it looks, and changes nothing."""
     from transom.console.feed import Feed
 
@@ -113,6 +114,7 @@ def run_console(run: Run, planned: Sequence[Planned], workspace: Workspace, addr
         workspace.taps,
         lambda: workspace.explain_together(planned),
         workspace.runtime.name,
+        kept_of,
     )
     return Console(Feed(board), None, Address.read(address or str(PORT), PORT), False)
 

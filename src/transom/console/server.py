@@ -69,9 +69,8 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
         return _json({"ok": True, "text": query.text, "explain": found, "plan": plans[0] if plans else None})
 
     async def history(request: Request) -> Response:
-        seconds = request.query_params.get("seconds", "")
-        reach = min(int(seconds) if seconds.isdecimal() and len(seconds) < 8 else 600, 86_400)
-        return _json(feed.history(request.query_params.get("query", ""), reach))
+        reach = min(_number_of(request, "seconds", 600), 86_400)
+        return _json(feed.history(request.query_params.get("query", ""), reach, _number_of(request, "since", 0)))
 
     async def events(request: Request) -> Response:
         if feed.full:
@@ -135,6 +134,11 @@ def _started(editor: Editor, body: dict[str, Any]) -> dict[str, Any]:
         _text_of(body, "text"), name if isinstance(name, str) and name else None, body.get("follow") is True,
         body.get("together") is True,
     )  # fmt: skip
+
+
+def _number_of(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else default
 
 
 def _text_of(body: dict[str, Any], name: str) -> str:

@@ -10,11 +10,13 @@
 | DATE, TIMESTAMP | date32, timestamp[us] |
 | TIMESTAMP WITH TIME ZONE, TIMESTAMPTZ | timestamp[us, UTC] |
 | JSON | string: a text that is known to be valid JSON |
+| INTERVAL | duration[us] |
 | T[], ARRAY(T) | list<T> |
 | STRUCT(a T, ..), ROW(a T, ..) | struct<a: T, ..> |
 
 `Schema.arrow` are the columns as they come in and go out, `Schema.held` those that move between operators. There a
-nested value, one of the last two, is a byte string (`kernels/nested.py`), and an instant with a zone one without.
+nested value, one of the last two, is a byte string (`kernels/nested.py`), an instant with a zone one without, and an
+INTERVAL the number of its microseconds.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ TIMESTAMPTZ: Final = pa.timestamp("us", "UTC")
 """An instant: a TIMESTAMP whose clock is known to be that of UTC."""
 JSON: Final = pa.json_()
 """What is known of a column while a query is planned; in files, batches and between operators it is a VARCHAR."""
+DURATION: Final = pa.duration("us")
+"""INTERVAL, as a column has it: without months, whose length is not known."""
 HUGEINT: Final = pa.decimal128(38, 0)
 
 SQL_NAMES: Final[dict[pa.DataType, str]] = {
@@ -54,6 +58,7 @@ SQL_NAMES: Final[dict[pa.DataType, str]] = {
     TIMESTAMP: "TIMESTAMP",
     TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
     JSON: "JSON",
+    DURATION: "INTERVAL",
 }
 
 
@@ -96,7 +101,10 @@ def held_type(type_: pa.DataType) -> pa.DataType:
     """How a value is held between operators and in state."""
     if is_nested(type_):
         return pa.binary()
-    return TIMESTAMP if type_ == TIMESTAMPTZ else arrow_type(type_)
+    return _HELD.get(type_) or arrow_type(type_)
+
+
+_HELD: Final = {TIMESTAMPTZ: TIMESTAMP, DURATION: BIGINT}
 
 
 def arrow_type(type_: pa.DataType) -> pa.DataType:
@@ -106,7 +114,7 @@ def arrow_type(type_: pa.DataType) -> pa.DataType:
 
 def is_held_otherwise(type_: pa.DataType) -> bool:
     """Whether it comes in and goes out as another type than it is between operators."""
-    return is_nested(type_) or type_ == TIMESTAMPTZ
+    return is_nested(type_) or type_ in _HELD
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, is_nested
+from transom.core.schema import BIGINT, BOOLEAN, DATE, is_nested
+from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
 from transom.cql.compared_rows import every_row, some_row
@@ -38,6 +39,8 @@ _OTHER_AGGREGATES: Final = frozenset(
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
 microsecond epoch""".split()
+_MOVES: Final = {"date_add": "+", "date_sub": "-"}
+"""Functions of others that move a moment by an interval, or a day by a number of them."""
 _TO_UNITS: Final = {
     f"to_{unit}s": unit
     for unit in "year month week day hour minute second millisecond microsecond quarter decade".split()
@@ -359,7 +362,10 @@ class ExpressionBinder:
         raise self._error(f"{node.name} stands behind a comparison", node, f"write a > {node.name} (SELECT ..)")
 
     def _tuple(self, node: exp.Expr) -> Expression:
-        raise self._error("several values in parentheses are not supported", node, "compare them one by one with AND")
+        """(a, b): a struct whose fields have no names that anybody wrote."""
+        values = tuple(self.bind(value) for value in node.expressions)
+        with self.context.at(node):
+            return functions.struct_of(tuple(f"v{i}" for i in range(1, len(values) + 1)), values)
 
     # --- ranks -------------------------------------------------------------------------------------------------------
 
@@ -503,6 +509,10 @@ class ExpressionBinder:
             return self._aggregate(node, name)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
+        if name in _MOVES and len(arguments) == 2:
+            return self._resolve(node, _MOVES[name], *(self.bind(argument) for argument in arguments))
+        if name == "timestampadd" and len(arguments) == 3:
+            return self._timestampadd(node)
         if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):
             raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
@@ -514,11 +524,23 @@ class ExpressionBinder:
             listed = "see the list of aggregates in the documentation: COUNT, SUM, AVG, MIN, MAX, STDDEV and others"
             remedy = CALLS.get(name, listed)
             raise self._error(f"there is no aggregate '{name}'", node, remedy)
+        if name == "date" and len(arguments) == 1:
+            with self.context.at(node):
+                return functions.cast(self.bind(arguments[0]), DATE)
         if name in ("date_part", "datepart"):
             return self._date_part(node)
         if name in _TO_UNITS and len(arguments) == 1:
             return self._resolve(node, "*", unit_interval(_TO_UNITS[name]), self.bind(arguments[0]))
         return self._resolve(node, name, *(self.bind(argument) for argument in arguments))
+
+    def _timestampadd(self, node: exp.Anonymous) -> Expression:
+        """TIMESTAMPADD(DAY, n, moment), as Flink has it."""
+        unit, count, moment = node.expressions
+        name = unit.name if isinstance(unit, exp.Column | exp.Literal) else ""
+        if months_of(name) is None and unit_of(name) is None:
+            raise self._error("this is no unit of time", unit, "write SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")
+        length = self._resolve(node, "*", unit_interval(name), self.bind(count))
+        return self._resolve(node, "+", self.bind(moment), length)
 
     def _python(self, node: exp.Anonymous, function: PythonFunction) -> Expression:
         for argument in node.expressions:
@@ -562,10 +584,13 @@ class ExpressionBinder:
 
     def _written(self, node: exp.Anonymous, modified: syntax.ModifiedCall | None) -> functions.WrittenAggregate:
         """What stands in an aggregate, bound."""
-        if not node.expressions:
+        written = node.expressions
+        if not written and node.name.lower() == "count":
+            written = [exp.Star()]
+        if not written:
             raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
-        distinct = isinstance(node.expressions[0], exp.Distinct)
-        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in node.expressions]
+        distinct = isinstance(written[0], exp.Distinct)
+        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in written]
         values = () if isinstance(arguments[0], exp.Star) else tuple(self.bind(each) for each in arguments)
         parts = {} if modified is None else modified.args
         condition = self.condition(parts["condition"]) if parts.get("condition") is not None else None

@@ -36,7 +36,7 @@ from transom.plan.algebra import (
 )
 from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
 from transom.plan.expression import ColumnRef, Expression, OuterColumn, conjunction, conjuncts, walk
-from transom.plan.no_from import ONE_ROW
+from transom.plan.no_from import ONE_ROW, scan_one_row
 
 _FUNCTIONS = (syntax.WindowFunction, syntax.Deduplication)
 
@@ -73,7 +73,11 @@ def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Re
     first, *rest = node.this.expressions
     if len(rest) >= MAX_CHAIN:
         raise context.source.error(f"FROM has more than {MAX_CHAIN} inputs", node, "join some of them in a sub-query")
-    joined = _bind_joined(first, context, outer)
+    joined = (
+        _bind_unnest(first, _one_row(context), context, outer)
+        if isinstance(first, syntax.UnnestItem)
+        else _bind_joined(first, context, outer)
+    )
     for part in rest:
         if isinstance(part, syntax.UnnestItem):
             joined = _bind_unnest(part, joined, context, outer)
@@ -84,10 +88,19 @@ def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Re
     return joined.relation, Scope(joined.inputs, outer)
 
 
+def _one_row(context: Context) -> Joined:
+    """What an UNNEST that stands first takes its constant array of."""
+    return Joined((scan_one_row(context.catalogue),), (), ())
+
+
 def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joined:
     if not isinstance(node, syntax.JoinedSources):
         return _bind_source(node, context, outer)
-    joined = _bind_source(node.this, context, outer)
+    joined = (
+        _bind_unnest(node.this, _one_row(context), context, outer)
+        if isinstance(node.this, syntax.UnnestItem)
+        else _bind_source(node.this, context, outer)
+    )
     for join in node.args["joins"]:
         if isinstance(join.this, syntax.UnnestItem):
             joined = _bind_unnest(join.this, joined, context, outer, join)

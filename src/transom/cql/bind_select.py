@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from transom.core.errors import QueryError
+from transom.core.schema import BIGINT, DURATION, is_struct
 from transom.cql import syntax
 from transom.cql.bind_expression import AggregateRef, ExpressionBinder
 from transom.cql.bind_from import bind_from, unnested_array
@@ -30,7 +31,7 @@ from transom.plan.algebra import (
     TopN,
     Unnest,
 )
-from transom.plan.expression import ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
+from transom.plan.expression import Cast, ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import outer_columns
 
@@ -262,7 +263,7 @@ class _QueryBlock:
             if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
                 if alias is not None:
                     raise self.context.source.error("* cannot be renamed", alias, "name the columns one by one")
-                outputs += self._all_columns(value)
+                outputs += self._replaced(value, self._all_columns(value), binder)
                 continue
             bound = binder.bind(value)
             with self.context.at(value):
@@ -279,6 +280,8 @@ class _QueryBlock:
         table = node.args.get("table")
         if table is not None:
             inputs = tuple(i for i in inputs if i.alias is not None and i.alias.lower() == table.name.lower())
+            if not inputs and (fields := self._fields(node, table.name)):
+                return fields
             if not inputs or node.args.get("db") is not None:
                 remedy = f"the inputs are {', '.join(self.scope.aliases())}"
                 raise self.context.source.error(f"there is no input '{table.name}' in FROM", node, remedy)
@@ -298,10 +301,37 @@ class _QueryBlock:
             raise self.context.source.error("* stands for no column here", node, "name the columns one by one")
         return found
 
+    def _fields(self, node: exp.Expr, name: str) -> list[OutputColumn]:
+        """column.*: the fields of a STRUCT."""
+        found = self.scope.find(name, None)
+        if node.args.get("db") is not None or len(found) != 1 or not is_struct(found[0].type):
+            return []
+        (column,) = found
+        return [OutputColumn(node, field.name, functions.field_of(column, field.name)) for field in column.type]
+
+    def _replaced(self, node: exp.Expr, columns: list[OutputColumn], binder: ExpressionBinder) -> list[OutputColumn]:
+        """* REPLACE (value AS column): other values in the places of some columns."""
+        for item in node.args.get("replaced") or ():
+            name, bound = item.args["alias"].name, binder.bind(item.this)
+            with self.context.at(item.this):
+                functions.settle(bound)
+            at = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
+            if not at:
+                remedy = self.scope.remedy(name, None)
+                raise self.context.source.error(f"there is no column '{name}' to replace", item.args["alias"], remedy)
+            for i in at:
+                columns[i] = OutputColumn(item.this, columns[i].name, bound)
+        return columns
+
     def _keys(self, outputs: list[OutputColumn]) -> tuple[Expression, ...]:
         group = self.node.args.get("group")
         keys: dict[Expression, None] = {}
         binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False)
+        if group is not None and group.args.get("all"):  # what is selected and is no aggregate
+            for output in outputs:
+                if not any(isinstance(part, AggregateRef | RankRef) for part in walk(output.value)):
+                    self._reject_in_key(output.value, output.node)
+                    keys.setdefault(functions.settle(output.value))
         for node in group.expressions if group is not None else ():
             key = self._ordinal(node, outputs)
             if key is None:
@@ -360,6 +390,10 @@ class _OverGroups:
         position = self.keys.get(expression)
         if position is not None:
             return ColumnRef(position, expression.type, str(expression))
+        if expression.type == BIGINT:  # of an interval, perhaps, that is grouped by
+            position = self.keys.get(Cast(expression, DURATION))
+            if position is not None:
+                return Cast(ColumnRef(position, DURATION, str(expression)), BIGINT)
         if isinstance(expression, AggregateRef):
             return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
         if isinstance(expression, RankRef):

@@ -37,6 +37,7 @@ from transom.cql.grammar_expression import (
     read_nested,
     read_part,
     read_path,
+    read_predicate,
     read_type,
     read_typed_literal,
 )
@@ -161,6 +162,7 @@ class _ExpressionParser(parser.Parser):
         TokenType.IS: lambda self, this: self._parse_is(this),
         TokenType.LIKE: binary_range_parser(exp.Like),
         TokenType.ILIKE: binary_range_parser(exp.ILike),
+        TokenType.VAR: lambda self, this: read_predicate(self.words, this),
     }
     PRIMARY_PARSERS: ClassVar[dict[Any, Callable[[Any, Token], exp.Expr]]] = {
         TokenType.STRING: lambda self, token: self.expression(exp.Literal(this=token.text, is_string=True), token),

@@ -64,7 +64,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("&",): ("&", "there are no operators on bits: write a // 4 % 2 for a bit"),
     ("|",): ("|", "there are no operators on bits; || joins texts"),
     ("`",): ("`", 'names stand in "double quotes"'),
-    ("REPLACE", "("): ("* REPLACE", "name the columns one by one"),
 }
 """Words that may stand where something else is expected: what they are, and what to write."""
 
@@ -169,13 +168,10 @@ CALLS: Final[dict[str, str]] = {
         "write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
         "convert_tz convert_timezone from_utc_timestamp to_utc_timestamp",
     ),
-    **_same("write regexp_matches(text, 'pattern')", "regexp regexp_like rlike"),
     "regexp_match": "write regexp_extract(text, 'pattern', 1)",
     "row": "write {'a': 1, 'b': 2}: fields have names",
-    "nvl": "write coalesce(a, b)",
     "nvl2": "write CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "isnull": "write a IS NULL, or coalesce(a, b)",
-    "iif": "write if(condition, a, b)",
     "decode": "write CASE a WHEN 1 THEN 'x' ELSE 'y' END",
     "convert": "write CAST(value AS type)",
     "try": "write TRY_CAST(value AS type)",

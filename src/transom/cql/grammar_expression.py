@@ -129,6 +129,27 @@ def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
     return exp.In(this=this, expressions=reader.wrapped(lambda: reader.listed(reader.value)))
 
 
+def read_predicate(reader: Reader, this: exp.Expr | None) -> exp.Expr | None:
+    """Tests whose words are names elsewhere: a ISNULL, a NOTNULL, text RLIKE 'pattern', text SIMILAR TO 'pattern'.
+
+    The first word is read already, and given back where it is none of them.
+    """
+    start = reader.word(-1)
+    if this is not None and start.capitals in ("ISNULL", "NOTNULL"):
+        test = exp.Is(this=this, expression=exp.Null(), negate=start.capitals == "NOTNULL")
+        return reader.spanned(test, start)
+    function = _PATTERNS.get(start.capitals)
+    follows = 1 if start.capitals == "SIMILAR" and reader.at("TO") else 0
+    if this is None or function is None or reader.word(follows).kind != "text":
+        reader.skip(-1)
+        return None
+    reader.skip(follows)
+    return reader.spanned(exp.Anonymous(this=function, expressions=[this, _operand(reader)]), start)
+
+
+_PATTERNS: Final = {"RLIKE": "regexp_matches", "REGEXP": "regexp_matches", "SIMILAR": "regexp_full_match"}
+
+
 def _operand(reader: Reader) -> exp.Expr:
     found = reader.operand()
     if found is None:

@@ -108,34 +108,37 @@ def _read_plain_query(reader: Reader) -> exp.Expr:
     if reader.take("VALUES"):
         rows = reader.listed(lambda: reader.wrapped(lambda: exp.Tuple(expressions=reader.listed(reader.value))))
         return reader.spanned(syntax.Values(expressions=rows), start)
-    if reader.at("FROM"):
-        reader.reject("FROM before SELECT is not supported", "write SELECT * FROM name, with SELECT first")
-    if not reader.at("SELECT"):
+    if not reader.at("SELECT") and not reader.at("FROM"):
         reader.reject(f"a query is expected, not {start}", _QUERIES)
     return _read_select(reader)
 
 
 def _read_select(reader: Reader) -> exp.Expr:
     start = reader.word()
-    reader.need("SELECT")
-    change = reader.word().capitals if _at_change_word(reader) else None
-    if change:
-        reader.skip()
-    distinct = exp.Distinct() if reader.take("DISTINCT") else None
-    if distinct is None:
-        reader.take("ALL")
-    elif reader.take("ON"):
-        distinct.set("on", exp.Tuple(expressions=reader.wrapped(lambda: reader.listed(reader.value))))
-    items = reader.listed(lambda: _read_item(reader))
-    select = exp.Select(expressions=items, distinct=distinct)
-    if reader.take("FROM"):
-        select.set("from_", exp.From(this=exp.Tuple(expressions=reader.listed(lambda: _read_joined(reader)))))
+    from_ = _read_from(reader)  # DuckDB lets it stand first, and alone
+    change = distinct = None
+    items: list[exp.Expr] = [syntax.Item(this=reader.spanned(exp.Star(), start), text="*")]
+    if from_ is None or reader.at("SELECT"):
+        reader.need("SELECT")
+        change = reader.word().capitals if _at_change_word(reader) else None
+        if change:
+            reader.skip()
+        distinct = exp.Distinct() if reader.take("DISTINCT") else None
+        if distinct is None:
+            reader.take("ALL")
+        elif reader.take("ON"):
+            distinct.set("on", exp.Tuple(expressions=reader.wrapped(lambda: reader.listed(reader.value))))
+        items = reader.listed(lambda: _read_item(reader))
+    select = exp.Select(expressions=items, distinct=distinct, from_=from_ or _read_from(reader))
     if reader.take("WHERE"):
         select.set("where", exp.Where(this=reader.value()))
     if reader.take("GROUP"):
         reader.need("BY")
         _reject_groupings(reader)
-        select.set("group", exp.Group(expressions=reader.listed(reader.value)))
+        if reader.take("ALL"):
+            select.set("group", exp.Group(expressions=[], all=True))
+        else:
+            select.set("group", exp.Group(expressions=reader.listed(reader.value)))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
     windows = read_named_windows(reader)
@@ -148,10 +151,14 @@ def _read_select(reader: Reader) -> exp.Expr:
     return reader.spanned(syntax.StreamOf(this=select, change=change.lower(), word=True), start)
 
 
+def _read_from(reader: Reader) -> exp.Expr | None:
+    if not reader.take("FROM"):
+        return None
+    return exp.From(this=exp.Tuple(expressions=reader.listed(lambda: _read_joined(reader))))
+
+
 def _reject_groupings(reader: Reader) -> None:
     word = reader.word()
-    if word.capitals == "ALL":
-        reader.reject("GROUP BY ALL is not supported", "name the columns, or write their positions: GROUP BY 1, 2")
     bracket = reader.word(1).text == "(" or reader.word(1).capitals == "SETS"
     if word.capitals in ("ROLLUP", "CUBE", "GROUPING") and bracket:
         what = "GROUPING SETS" if word.capitals == "GROUPING" else word.capitals
@@ -175,6 +182,10 @@ def _read_item(reader: Reader) -> exp.Expr:
     star = isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star))
     if star and reader.word(1).text == "(" and reader.word(2).is_name and reader.take_one_of("EXCEPT", "EXCLUDE"):
         value.set("left_out", reader.column_names())
+    if star and reader.at("REPLACE", "("):
+        reader.skip()
+        value.set("replaced", reader.wrapped(lambda: reader.listed(lambda: _read_replacement(reader))))
+    if value.args.get("left_out") or value.args.get("replaced"):
         return syntax.Item(this=value, text="*")
     text = _text_since(reader, start).lower()
     alias = None
@@ -183,6 +194,13 @@ def _read_item(reader: Reader) -> exp.Expr:
     elif reader.word().is_name:
         alias = reader.name("a name")
     return syntax.Item(this=value, alias=alias, text=text)
+
+
+def _read_replacement(reader: Reader) -> exp.Expr:
+    """value AS column, in * REPLACE (..)."""
+    start, value = reader.word(), reader.value()
+    reader.need("AS")
+    return reader.spanned(syntax.Item(this=value, alias=reader.name("the name of a column"), text=""), start)
 
 
 def _text_since(reader: Reader, start: Word) -> str:
@@ -249,6 +267,9 @@ def _read_source(reader: Reader) -> exp.Expr:
         this = reader.wrapped(lambda: _read_joined(reader))
     elif reader.at("(") or _at_change(reader):
         this = _read_plain_query(reader)
+    elif reader.at("LATERAL", "UNNEST", "("):
+        reader.skip()
+        return _read_unnest(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
         reader.reject("LATERAL is not supported", "join the inputs and write the condition in WHERE")
     elif reader.at("UNNEST", "("):
@@ -321,6 +342,9 @@ def _read_function_input(reader: Reader) -> exp.Expr:
     if at_table_function(reader):
         return read_table_function(reader, _read_function_input)
     reader.take("TABLE")
+    if reader.word().kind == "text":
+        declared = f"CREATE STREAM s WITH (connector = 'files', path = '{reader.word().text}', time = 'ts')"
+        reader.reject(f"a stream or a view is expected, not the file {reader.word()}", f"{declared}, and write s here")
     return reader.name("a stream or a view")
 
 

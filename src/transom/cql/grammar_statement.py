@@ -230,6 +230,7 @@ def _read_insert(reader: Reader) -> exp.Expr:
 
 def _read_explain(reader: Reader) -> exp.Expr:
     analyze, json = reader.take("ANALYZE"), reader.take("JSON")
+    reader.take("PLAN", "FOR")  # as Flink wants it said
     if not at_query(reader):
         reader.reject("EXPLAIN takes a query", "write EXPLAIN [ANALYZE] [JSON] SELECT ..")
     return syntax.Explain(query=_read_whole_query(reader), analyze=analyze, json=json)

@@ -43,12 +43,14 @@ def with_windows_in_from(select: exp.Select) -> exp.Select:
     )
     function.meta.update(window.meta)
     source.set("this", function)
-    bounds = [_column(name, window) for name in ("window_start", "window_end")]
-    made.args["group"].set("expressions", [*(key.copy() for key in keys), *bounds])
+    read = {"window_start", "window_end"}
     for call in list(made.find_all(exp.Anonymous)):
         kind, _, bound = call.name.lower().rpartition("_")
         if kind == window.name.lower() and bound in _COLUMNS and call.expressions == window.expressions:
             call.replace(_column(_COLUMNS[bound], call))
+            read.add(_COLUMNS[bound])
+    bounds = [_column(name, window) for name in _COLUMNS.values() if name in read]
+    made.args["group"].set("expressions", [*(key.copy() for key in keys), *bounds])
     return made
 
 

@@ -16,6 +16,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     INTEGER,
     JSON,
@@ -50,6 +51,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
         (VARCHAR, "VARCHAR TEXT STRING CHAR BPCHAR"),
         (DATE, "DATE"),
         (TIMESTAMP, "TIMESTAMP DATETIME TIMESTAMP_NTZ"),
+        (DURATION, "INTERVAL"),
         (JSON, "JSON JSONB"),
         (TIMESTAMPTZ, "TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_TZ"),
     )
@@ -77,14 +79,11 @@ def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> p
             raise source.error("there is no such DECIMAL", node, remedy)
         return pa.decimal128(digits, scale)
     found = _TYPES.get(name)
-    if name == "INTERVAL":
-        remedy = "declare a BIGINT with a number of seconds, and write n * INTERVAL '1' SECOND"
-        raise source.error("no column holds an INTERVAL", node, remedy)
     if found is None and name in TYPES:
         raise source.error(f"there is no type '{name}'", node, TYPES[name])
     if found is None:
         known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
-        known += ", TIMESTAMPTZ, JSON"
+        known += ", TIMESTAMPTZ, INTERVAL, JSON"
         known += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
         raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
     if found in (TIMESTAMP, TIMESTAMPTZ) and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
@@ -98,6 +97,8 @@ def _nested_type(node: syntax.NestedType, source: QueryText) -> pa.DataType:
     types = [bind_type(each, source) for each in node.args["types"]]
     if JSON in types:
         raise source.error("there is no JSON within arrays and structs", node, "declare VARCHAR, or all of it as JSON")
+    if DURATION in types:
+        raise source.error("there is no INTERVAL within arrays and structs", node, "declare BIGINT, for microseconds")
     if node.this == "ARRAY":
         return pa.list_(types[0])
     names = [each.name for each in node.args["names"]]

@@ -56,13 +56,14 @@ class SeriesHistory:
         for ring in rings:
             ring.add(at, row)
 
-    def of(self, query: str, seconds: float, now: float) -> dict[str, list[Any]]:
-        """The last so many seconds, oldest first: `time`, and a list of the same length for each series."""
+    def of(self, query: str, seconds: float, now: float, since: float = 0.0) -> dict[str, list[Any]]:
+        """The last so many seconds, oldest first: `time`, and a list of the same length for each series. `since`: of
+        slots that begin there or later, so that what somebody knows already need not be said again."""
         rings = self._queries.get(query)
         if rings is None:
             return {"time": [], **{name: [] for name in SERIES}}
         ring = next((each for each in rings if each.seconds * each.size >= seconds), rings[-1])
-        times, rows = ring.since(now - seconds)
+        times, rows = ring.since(max(now - seconds, since))
         columns = [[None if np.isnan(value) else float(value) for value in column] for column in rows.T]
         return {"time": times.tolist(), **dict(zip(SERIES, columns, strict=True))}
 

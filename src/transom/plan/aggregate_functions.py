@@ -19,9 +19,10 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, HUGEINT, INTEGER, VARCHAR, arrow_type
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, DURATION, HUGEINT, INTEGER, VARCHAR
 from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
+from transom.plan.nested_functions import part_type
 from transom.plan.scalar_operators import truth
 from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
 
@@ -82,7 +83,8 @@ def _type(name: AggregateName, type_: pa.DataType) -> pa.DataType:
     if name in ("min", "max"):
         return type_
     if not is_number(type_):
-        raise QueryError(f"{name} takes numbers, not {type_name(type_)}", remedy=f"write {name}(CAST(value AS DOUBLE))")
+        number = "epoch(value)" if type_ == DURATION else "CAST(value AS DOUBLE)"
+        raise QueryError(f"{name} takes numbers, not {type_name(type_)}", remedy=f"write {name}({number})")
     if name in ("avg", "var_pop", "var_samp") or is_float(type_):
         return DOUBLE
     return pa.decimal128(38, type_.scale) if is_decimal(type_) else HUGEINT
@@ -145,20 +147,38 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
 
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         if within:
-            if len(written.order) != 1 or written.order[0].descending:
-                raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+            _one_ordered(function, written)
             value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
         else:
-            value, fraction = written.arguments[0], _fraction(function, written.arguments[1])
+            value, many = written.arguments
+            if isinstance(many, Call) and many.function == "list_value" and many.arguments:
+                fractions = [_fraction(function, each) for each in many.arguments]
+                return _all_or_null([refer(_at_fraction(name, written, value, each)) for each in fractions])
+            fraction = _fraction(function, many)
         return refer(_at_fraction(name, written, value, fraction))
 
     return rule
 
 
-def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
-    """The second argument is how far it may be off: here it never is."""
+def _all_or_null(values: list[Expression]) -> Expression:
+    """The array of several quantiles; as of one, over nothing it is NULL."""
+    type_ = part_type(values[0].type)
+    found = Call("list_value", tuple(cast(value, type_) for value in values), pa.list_(type_))
+    return Case((Call("is_null", (values[0],), BOOLEAN),), (Literal(None, found.type),), found)
+
+
+def _one_ordered(function: AggregateFunction, written: WrittenAggregate) -> None:
+    """WITHIN GROUP has one value, in ascending order."""
+    if not written.order:
+        what = f"{function.name.upper()} needs its value in WITHIN GROUP (ORDER BY ..)"
+        raise QueryError(what, remedy=f"write {function.usage}, or QUANTILE_CONT(a, 0.95)")
     if len(written.order) != 1 or written.order[0].descending:
         raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+
+
+def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """The second argument is how far it may be off: here it never is."""
+    _one_ordered(function, written)
     value = written.order[0].expression
     if not is_number(value.type) and value.type != NULL:
         remedy = "write PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY value)"
@@ -208,7 +228,7 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
         remedy = "order by the value itself, or leave DISTINCT out"
         raise QueryError("DISTINCT values can be ordered by nothing but themselves", remedy=remedy)
     order = by[:1] if written.distinct and by else (*by, OrderedBy(value))
-    value = cast(value, arrow_type(value.type))
+    value = cast(value, part_type(value.type))
     type_ = pa.list_(value.type)
     return refer(AggregateCall("array_agg", value, type_, written.distinct, order, written.condition))
 

@@ -20,7 +20,7 @@ from transom.plan.aggregate_functions import (
 )
 from transom.plan.algebra import OrderedBy
 from transom.plan.expression import Expression
-from transom.plan.intervals import INTERVALS_TAKEN, no_interval, with_intervals
+from transom.plan.intervals import INTERVALS_TAKEN, as_interval, with_intervals
 from transom.plan.json_functions import JSON_FUNCTIONS
 from transom.plan.nested_functions import NESTED_FUNCTIONS, field_of, struct_of
 from transom.plan.scalar_operators import OPERATORS, Function, case, misfit, truth
@@ -60,10 +60,13 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
             f"'{found.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
             remedy=f"write {found.usage}",
         )
+    if found.name not in INTERVALS_TAKEN:
+        arguments = tuple(settle(each) if each.type == INTERVAL else each for each in arguments)
+        return found.rule(found, arguments)
+    if found.name != "time_bucket":
+        arguments = tuple(map(as_interval, arguments))
     if found.name == "time_bucket" or all(argument.type != INTERVAL for argument in arguments):
         return found.rule(found, arguments)
-    if found.name not in INTERVALS_TAKEN:
-        raise no_interval(f"'{found.name}'")
     made = with_intervals(found.name, arguments)
     if made is None:
         raise misfit(found, arguments, "write timestamp + INTERVAL '10' MINUTE, or compare it with another interval")

@@ -1,7 +1,8 @@
 """INTERVAL values while a query is bound: a number of months and of microseconds, each an expression.
 
 An interval is added to a moment, compared, multiplied or measured by `epoch`, and what comes of that are moments,
-conditions and numbers. So no column and no runtime ever holds one. As in DuckDB a month is 30 days where intervals are
+conditions and numbers. Without months it can be a column, a DURATION (`settle`), and is an interval again where such a
+column is read. As in DuckDB a month is 30 days where intervals are
 compared, and a day is 24 hours always.
 """
 
@@ -15,9 +16,9 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TIMESTAMPTZ, VARCHAR
+from transom.core.schema import BIGINT, BOOLEAN, DOUBLE, DURATION, TIMESTAMP, TIMESTAMPTZ, VARCHAR
 from transom.core.time import UNITS
-from transom.plan.expression import Call, Expression, Literal
+from transom.plan.expression import Call, Cast, Expression, Literal
 from transom.plan.typing_rules import INTERVAL, NULL, coerce, is_integer, is_temporal
 
 _DAY: Final = UNITS["day"]
@@ -28,7 +29,7 @@ _BOUND: Final = 1 << 63
 INTERVALS_TAKEN: Final = frozenset(
     ("+", "-", "*", "negate", "=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "is_null", "epoch", "time_bucket")
 )
-"""Functions that do something with an interval; all others say that they do not take one."""
+"""Functions that reckon with an interval; all others take it as the value of a column."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,6 @@ def interval(months: int, micros: int) -> Interval:
     if not (abs(months) < 1 << 31 and abs(micros) < _BOUND):
         raise QueryError("the interval is too long", remedy="write a shorter one")
     return Interval(Literal(months, BIGINT), Literal(micros, BIGINT))
-
-
-def no_interval(what: str) -> QueryError:
-    remedy = (
-        "add it to a moment, compare it with another, or make a number of it: epoch(interval), date_diff('second', ..)"
-    )
-    return QueryError(f"{what} does not take an INTERVAL", remedy=remedy)
 
 
 def with_intervals(function: str, arguments: tuple[Expression, ...]) -> Expression | None:
@@ -128,6 +122,11 @@ def _moved(function: str, left: Expression, right: Expression) -> Expression | N
 def moment_type(moment: Expression) -> pa.DataType:
     """What a moment is that is made from another: with a zone if that has one."""
     return TIMESTAMPTZ if moment.type == TIMESTAMPTZ else TIMESTAMP
+
+
+def as_interval(value: Expression) -> Expression:
+    """What a column of intervals holds as one that can be reckoned with; any other value as it is."""
+    return Interval(_NOTHING, Cast(value, BIGINT)) if value.type == DURATION else value
 
 
 def _whole(value: Expression) -> Interval:

@@ -7,10 +7,11 @@ from typing import Final
 import pyarrow as pa
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, INTEGER, VARCHAR, arrow_type, is_array, is_nested, is_struct
+from transom.core.schema import BIGINT, BOOLEAN, DURATION, INTEGER, VARCHAR, arrow_type, is_array, is_nested, is_struct
 from transom.plan.expression import Call, Expression, Literal
 from transom.plan.scalar_operators import Arguments, Function, misfit
 from transom.plan.typing_rules import (
+    INTERVAL,
     NULL,
     cannot_mix,
     coerce,
@@ -23,12 +24,21 @@ from transom.plan.typing_rules import (
 MOST_FIELDS: Final = 1000
 
 
+def part_type(type_: pa.DataType) -> pa.DataType:
+    """The type of a value within an array or a struct."""
+    if type_ in (DURATION, INTERVAL):
+        raise QueryError(
+            "there is no INTERVAL within arrays and structs", remedy="make a number of it: epoch(later - earlier)"
+        )
+    return arrow_type(type_)
+
+
 def _array(function: Function, arguments: Arguments) -> Expression:
     """[a, b, ..]"""
     type_ = meeting_type(arguments) if arguments else NULL
     if type_ is None:
         raise cannot_mix("an array", arguments)
-    type_ = arrow_type(type_)
+    type_ = part_type(type_)
     return Call("list_value", tuple(coerce(each, type_) for each in arguments), pa.list_(type_))
 
 
@@ -39,7 +49,7 @@ def struct_of(names: tuple[str, ...], values: Arguments) -> Expression:
         if name.lower() in seen:
             raise QueryError(f"a struct has one field '{name}' at most", remedy="give the fields different names")
         seen.add(name.lower())
-    values = tuple(coerce(value, arrow_type(value.type)) for value in values)
+    values = tuple(coerce(value, part_type(value.type)) for value in values)
     return Call("struct_pack", values, struct_type(names, [value.type for value in values]))
 
 

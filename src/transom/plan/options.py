@@ -96,9 +96,16 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "joinagg",
             "auto",
-            _one_of("auto", "pc", "ic", "tc", "factorised"),
-            "'auto', 'pc', 'ic', 'tc' or 'factorised'",
+            _one_of("auto", "pc", "ic", "tc", "factorised", "adaptive"),
+            "'auto', 'pc', 'ic', 'tc', 'factorised' or 'adaptive'",
             "the tactic of aggregates over joins",
+        ),
+        Option(
+            "adapt",
+            "on",
+            _one_of("on", "off", "shuffle"),
+            "'on', 'off' or 'shuffle'",
+            "whether the tactic of an aggregate over a join may change while it runs; shuffle: at random, to be tested",
         ),
         Option(
             "lifetimes",

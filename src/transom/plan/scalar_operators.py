@@ -15,6 +15,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     INTEGER,
     REAL,
@@ -23,7 +24,7 @@ from transom.core.schema import (
     VARCHAR,
 )
 from transom.plan.expression import Call, Case, Expression, Literal
-from transom.plan.intervals import between, moment_type, no_interval
+from transom.plan.intervals import between, moment_type
 from transom.plan.typing_rules import (
     INTERVAL,
     MAX_DIGITS,
@@ -196,9 +197,9 @@ def _comparison(function: Function, arguments: Arguments) -> Expression:
 
 def truth(expression: Expression) -> Expression:
     """The expression as a condition; numbers are true unless they are 0."""
-    if is_temporal(expression.type) or expression.type == INTERVAL:
+    if is_temporal(expression.type) or expression.type in (INTERVAL, DURATION):
         raise QueryError(
-            f"{'an' if expression.type == INTERVAL else 'a'} {type_name(expression.type)} is no condition",
+            f"{'an' if expression.type in (INTERVAL, DURATION) else 'a'} {type_name(expression.type)} is no condition",
             remedy="compare it with something, as in value > other",
         )
     return coerce(expression, BOOLEAN)
@@ -240,8 +241,7 @@ def _check_escape(function: Function, arguments: Arguments) -> None:
 def case(conditions: Arguments, results: Arguments, otherwise: Expression | None = None) -> Expression:
     """CASE WHEN .. THEN .. ELSE .. END with all results in one type."""
     values = (*results, otherwise if otherwise is not None else Literal(None, NULL))
-    if any(value.type == INTERVAL for value in values):
-        raise no_interval("CASE")
+    values = tuple(settle(value) if value.type == INTERVAL else value for value in values)
     type_ = meeting_type(values)
     if type_ is None:
         raise cannot_mix("CASE", values)
@@ -321,9 +321,9 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("like", "text LIKE pattern [ESCAPE 'c']", "match with % and _", 2, 3, _like),
     Function("ilike", "text ILIKE pattern [ESCAPE 'c']", "match with % and _, small and capital alike", 2, 3, _like),
     Function("||", "a || b", "both as one text; NULL when one is", 2, 2, _joined_texts),
-    Function("coalesce", "coalesce(a, ..)", "the first that is not NULL", 1, None, one_type, ("ifnull",)),
+    Function("coalesce", "coalesce(a, ..)", "the first that is not NULL", 1, None, one_type, ("ifnull", "nvl")),
     Function("nullif", "nullif(a, b)", "NULL where they are equal, else a", 2, 2, _nullif),
-    Function("if", "if(condition, a[, b])", "a where the condition is true, else b", 2, 3, _if),
+    Function("if", "if(condition, a[, b])", "a where the condition is true, else b", 2, 3, _if, ("iif",)),
     Function("add_interval", "moment + INTERVAL '1' DAY", "the moment later by a duration", 2, 2, _add_interval),
     Function("add_months", "moment + INTERVAL '1' MONTH", "the moment later by months, at most at the end of one", 2, 3,
              _add_months),

@@ -256,7 +256,8 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
              _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
     Function("split_index", "split_index(text, separator, index)", "the part at an index from 0, as in Flink; NULL"
              " where there is none", 3, 3, _takes((VARCHAR, VARCHAR, BIGINT), VARCHAR)),
-    Function("regexp_matches", "regexp_matches(text, 'pattern'[, 'i'])", "whether a part of it matches", 2, 3, _regexp),
+    Function("regexp_matches", "regexp_matches(text, 'pattern'[, 'i'])", "whether a part of it matches", 2, 3, _regexp,
+             ("regexp_like", "regexp", "rlike")),
     Function("regexp_full_match", "regexp_full_match(text, 'pattern'[, 'i'])", "whether all of it matches", 2, 3,
              _regexp),
     Function("regexp_replace", "regexp_replace(text, 'pattern', 'new'[, 'g'])",

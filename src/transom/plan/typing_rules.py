@@ -18,6 +18,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     INTEGER,
     JSON,
@@ -36,7 +37,7 @@ from transom.plan.expression import Cast, Expression, Literal
 
 NULL: Final = pa.null()
 INTERVAL: Final = pa.month_day_nano_interval()
-"""The type of `plan/intervals.py`: known while a query is bound, and to no column."""
+"""The type of `plan/intervals.py`: known while a query is bound. What a column has of it is a DURATION."""
 
 MAX_DIGITS: Final = 38
 
@@ -233,13 +234,21 @@ def cast(expression: Expression, target: pa.DataType, safe: bool = False) -> Exp
         return expression
     if not is_castable(source, target):
         remedy = "cast between numbers, between DATE, TIMESTAMP and TIMESTAMPTZ, or from and to VARCHAR"
+        if source in (INTERVAL, DURATION):
+            remedy = "make a number of it: epoch(interval), date_diff('second', earlier, later)"
+        elif target == DURATION:
+            remedy = "write n * INTERVAL '1' SECOND"
         if is_nested(source) or is_nested(target):
             remedy = "cast arrays to arrays, and structs to structs with the same fields in the same order"
         raise QueryError(
-            f"a {type_name(source)} cannot be cast to {type_name(target)}",
+            f"{_article(source)} {type_name(source)} cannot be cast to {type_name(target)}",
             remedy="cast it to DOUBLE or to a DECIMAL first" if source == REAL else remedy,
         )
     return Cast(expression, target, safe)
+
+
+def _article(type_: pa.DataType) -> str:
+    return "an" if type_name(type_)[0] in "AEIO" else "a"
 
 
 def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -251,6 +260,8 @@ def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
         return False
     if source in (target, NULL):
         return True
+    if DURATION in (source, target):
+        return False
     if is_nested(source) or is_nested(target):
         return _is_castable_nested(source, target)
     if VARCHAR in (source, target):
@@ -272,13 +283,22 @@ def _is_castable_nested(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def settle(expression: Expression) -> Expression:
-    """A bare NULL as the INTEGER that it is in the end; anything else as it is, but for intervals."""
+    """A value as a column has it: a bare NULL is an INTEGER, an interval has no months."""
     if expression.type == INTERVAL:
-        remedy = (
-            "add it to a moment, or make a number of it: epoch(later - earlier), date_diff('second', earlier, later)"
-        )
-        raise QueryError("an INTERVAL cannot be a column", remedy=remedy)
+        return _interval_column(expression)
     return coerce(expression, settled(expression.type))
+
+
+def _interval_column(interval: Expression) -> Expression:
+    if isinstance(interval, Literal):
+        return Literal(None, DURATION)
+    months, micros = interval.children
+    if months != Literal(0, BIGINT):
+        remedy = "add it to a moment, or write days: a month has no fixed length"
+        raise QueryError("an INTERVAL of months cannot be a column", remedy=remedy)
+    if isinstance(micros, Cast) and micros.operand.type == DURATION:
+        return micros.operand
+    return Cast(micros, DURATION)
 
 
 def cannot_mix(what: str, expressions: Sequence[Expression]) -> QueryError:

@@ -23,6 +23,8 @@ _MOST_COLUMNS: Final = 60
 _MOST_LETTERS: Final = 200
 
 Cells = tuple[str | None, ...]
+Alive = tuple[Cells, int | None, int | None]
+"""A row, from when, and until when."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,10 @@ class LiveView:
     def _made(self, newest: Newest, now: int) -> LiveAnswer:
         form = newest.opening.form or ""
         names = tuple(newest.opening.schema.names[:_MOST_COLUMNS])
-        rows = [row for batch in newest.rows for row in cells(batch)]
+        batches = _joined(newest.rows)
+        if form == "stream":
+            batches = [batch.slice(max(len(batch) - MOST_SHOWN, 0)) for batch in batches]
+        rows = [row for batch in batches for row in cells(batch)]
         own = {"stream": 1, "changes": 2, "net": 1}.get(form, 0)
         columns = names[:-2] if form == "lifetimes" else names[own:]
         table: tuple[Cells, ...] | None = None
@@ -101,20 +106,20 @@ class LiveView:
                 bars = self._since(table, now)
                 rows = []
             case "changes":
-                instants = _instants(newest.rows, 1)
+                instants = _instants(batches, 1)
                 found, alive = _folded(zip(rows, instants, strict=True))
-                table, count, bars = tuple(alive[-MOST_SHOWN:]), len(alive), tuple(found[-MOST_SHOWN:])
+                table, count, bars = tuple(alive[-MOST_SHOWN:]), len(alive), _labelled(found[-MOST_SHOWN:])
             case "net":
                 alive = _by_key(rows, newest)
                 table, count = tuple(alive[-MOST_SHOWN:]), len(alive)
             case "lifetimes":
                 width = len(newest.opening.schema)
-                spans = list(zip(_instants(newest.rows, width - 2), _instants(newest.rows, width - 1), strict=True))
-                shown = [Bar(label(row[:-2]), begin, _end(end)) for row, (begin, end) in zip(rows, spans, strict=True)]
-                bars = tuple(sorted(shown, key=lambda bar: bar.begin or 0)[-MOST_SHOWN:])
+                spans = list(zip(_instants(batches, width - 2), _instants(batches, width - 1), strict=True))
+                known = [(row[:-2], begin, _end(end)) for row, (begin, end) in zip(rows, spans, strict=True)]
+                bars = _labelled(sorted(known, key=lambda one: one[1] or 0)[-MOST_SHOWN:])
             case "stream":
-                marks = zip(rows, _instants(newest.rows, 0), strict=True)
-                bars = tuple(Bar(label(row[1:]), at, at) for row, at in marks)[-MOST_SHOWN:]
+                marks = zip(rows, _instants(batches, 0), strict=True)
+                bars = _labelled((row[1:], at, at) for row, at in marks)
         return LiveAnswer(
             form,
             names,
@@ -150,6 +155,10 @@ def label(row: Cells) -> str:
     return ", ".join("NULL" if value is None else value for value in row)[:_MOST_LETTERS]
 
 
+def _labelled(lifetimes: Iterable[Alive]) -> tuple[Bar, ...]:
+    return tuple(Bar(label(row), begin, end) for row, begin, end in lifetimes)
+
+
 def cells(batch: pa.RecordBatch) -> list[Cells]:
     """The rows as texts, which are cut where they are long."""
     columns = [
@@ -157,6 +166,11 @@ def cells(batch: pa.RecordBatch) -> list[Cells]:
         for texts in (value_text(column).to_pylist() for column in batch.columns[:_MOST_COLUMNS])
     ]
     return list(zip(*columns, strict=True))
+
+
+def _joined(rows: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same rows in one piece: small ones would take longer to be called for than to be read."""
+    return pa.Table.from_batches(rows).combine_chunks().to_batches() if rows else []
 
 
 def _instants(rows: Sequence[pa.RecordBatch], column: int) -> list[int | None]:
@@ -169,23 +183,23 @@ def _end(instant: int | None) -> int | None:
     return None if instant is None or instant >= FOREVER - 1 else instant
 
 
-def _folded(changes: Iterable[tuple[Cells, int | None]]) -> tuple[list[Bar], list[Cells]]:
+def _folded(changes: Iterable[tuple[Cells, int | None]]) -> tuple[list[Alive], list[Cells]]:
     """Lifetimes of rows that come with + and go with -, by their begin; and the rows that are there."""
     open_: dict[Cells, deque[int | None]] = {}
-    bars: list[Bar] = []
+    found: list[Alive] = []
     for row, at in changes:
-        sign, values = row[0], row[2:]
-        if sign == "+":
+        values = row[2:]
+        if row[0] == "+":
             open_.setdefault(values, deque()).append(at)
         else:
             begins = open_.get(values)
-            bars.append(Bar(label(values), begins.popleft() if begins else None, at))
+            found.append((values, begins.popleft() if begins else None, at))
             if begins is not None and not begins:
                 del open_[values]
-    alive = [(begin, values) for values, begins in open_.items() for begin in begins]
-    bars += [Bar(label(values), begin, None) for begin, values in alive]
-    bars.sort(key=lambda bar: (bar.begin if bar.begin is not None else bar.end) or 0)
-    return bars, [values for _, values in sorted(alive, key=lambda one: one[0] or 0)]
+    alive = [(values, begin, None) for values, begins in open_.items() for begin in begins]
+    found += alive
+    found.sort(key=lambda one: (one[1] if one[1] is not None else one[2]) or 0)
+    return found, [values for values, _, _ in sorted(alive, key=lambda one: one[1] or 0)]
 
 
 def _by_key(rows: Sequence[Cells], newest: Newest) -> list[Cells]:

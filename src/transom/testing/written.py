@@ -7,17 +7,19 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
 
 from transom.connectors.fit import fit
+from transom.connectors.row_text import value_text
 from transom.core.errors import SourceError, Span
 from transom.core.schema import (
     BOOLEAN,
     DATE,
+    DURATION,
     JSON,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -140,6 +142,11 @@ class WrittenRows:
             if fitted.bad:
                 raise ValueError
             return fitted.values[0].as_py()
+        if type_ == DURATION:
+            fitted = fit(pa.array([word.text]), type_)
+            if fitted.bad:
+                raise ValueError
+            return fitted.values[0].as_py()
         if word.quoted:
             raise ValueError
         if type_ == BOOLEAN:
@@ -201,6 +208,9 @@ def _show_value(value: Any, times: Times) -> str:
             return value if bare else "'" + value.replace("'", "''") + "'"
         case datetime():
             return times.show(from_datetime(value))
+        case timedelta():
+            text = str(value_text(pa.array([value], DURATION))[0])
+            return text if _BARE.fullmatch(text) else f"'{text}'"
         case Decimal():
             return f"{value:f}"
     return str(value)
@@ -213,6 +223,8 @@ def _remedy(type_: pa.DataType) -> str:
         return EXAMPLES
     if is_nested(type_):
         return "write it as JSON without spaces, or in 'quotes': [1,null] or {\"a\":1}"
+    if type_ == DURATION:
+        return "write an interval such as 01:30:00 or '2 days', or NULL"
     if type_ == DATE:
         return "write a date such as 2024-05-01, or NULL"
     return "write a number that fits, or NULL" if type_ != VARCHAR else "write a text, or NULL"

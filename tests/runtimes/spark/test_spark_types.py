@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -10,8 +10,20 @@ from pyspark.sql import types as T
 
 from tests.kernels.scalar_expressions import TYPES
 from transom.core.errors import SourceError
-from transom.core.schema import BIGINT, DOUBLE, INTEGER, SMALLINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, Schema, arrow_type
+from transom.core.schema import (
+    BIGINT,
+    DOUBLE,
+    DURATION,
+    INTEGER,
+    SMALLINT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Schema,
+    arrow_type,
+)
 from transom.runtimes.spark.types import declared_columns, readable, schema_of, to_spark
+from transom.session import Session
 
 INSTANTS = [
     datetime(1, 1, 1),
@@ -33,8 +45,9 @@ def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_types_go_there_and_back(spark: SparkSession) -> None:
-    fields = [T.StructField(f"c{i}", to_spark(type_)) for i, type_ in enumerate(TYPES)]
-    assert schema_of(spark.createDataFrame([], T.StructType(fields))).types == list(map(arrow_type, TYPES))
+    types = [*TYPES, DURATION]
+    fields = [T.StructField(f"c{i}", to_spark(type_)) for i, type_ in enumerate(types)]
+    assert schema_of(spark.createDataFrame([], T.StructType(fields))).types == list(map(arrow_type, types))
 
 
 def test_other_types_that_one_of_ours_holds(spark: SparkSession) -> None:
@@ -61,7 +74,9 @@ def test_texts_of_a_declared_length(spark: SparkSession) -> None:
         ("array<map<string, int>>", "to_json"),
         ("map<string, int>", "to_json"),
         ("struct<x: int, y: variant>", 'df.select\\("\\*", "odd\\.\\*"\\)'),
-        ("interval day to second", "drop"),
+        ("interval year to month", "drop"),
+        ("array<interval day to second>", "to_json"),
+        ("struct<x: int, y: interval day to second>", 'df.select\\("\\*", "odd\\.\\*"\\)'),
         ("variant", "drop"),
     ],
 )
@@ -111,3 +126,15 @@ def test_columns_that_may_not_fit_are_left_to_the_fragment(spark: SparkSession) 
 def test_a_column_that_is_not_there(spark: SparkSession) -> None:
     with pytest.raises(SourceError, match="has no column 'b'"):
         declared_columns(spark.createDataFrame([], "a int"), Schema.of(("b", INTEGER)))
+
+
+@pytest.mark.nightly
+def test_intervals_of_spark_come_in_and_go_out(spark: SparkSession) -> None:
+    session = Session(runtime="spark", spark=spark)
+    wait = "INTERVAL '1 02:03:04.5' DAY TO SECOND"
+    session.stream("s", spark.sql(f"SELECT timestamp_ntz'2024-05-01 10:00:00' AS ts, {wait} AS d"), time="ts")
+    table = session.run("SELECT d * 2 AS d, ts + d AS until FROM s", emit="latest").to_arrow()
+    assert table.schema.field("d").type == DURATION
+    assert table.to_pylist() == [
+        {"d": timedelta(days=2, hours=4, minutes=6, seconds=9), "until": datetime(2024, 5, 2, 12, 3, 4, 500_000)}
+    ]

@@ -93,11 +93,11 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
                 Step("unseen checkpoint", good, f"{driver}/checkpoint"),
                 Step("unseen source", program(driver / "in", shared / "out"), f"{shared}/checkpoint"),
                 Step("unseen sink", program(shared / "in", driver / "out"), f"{shared}/checkpoint"),
-                Step("unseen temporary files", good),
             ]
         steps += [
             Step("stopped", good, f"{shared}/checkpoint", batches=2),
             Step("stopped on hdfs", on_hdfs, f"{hdfs}/checkpoint", batches=2),
+            Step("without a checkpoint", program(f"{hdfs}/in", f"{hdfs}/alone")),
         ]
         watched = (str(driver), str(shared))
         became = OnStandalone(cluster.master, hdfs, watched, tuple(steps)).run(3 * PATIENCE)
@@ -107,16 +107,20 @@ def test_a_cluster_with_hdfs_and_private_folders(tmp_path: Path) -> None:
             Step("went on on hdfs", on_hdfs, f"{hdfs}/checkpoint"),
         )
         became |= OnStandalone(cluster.master, hdfs, watched, went_on).run(3 * PATIENCE)
-        there = committed(f"{hdfs}/out")
+        there, alone = committed(f"{hdfs}/out"), committed(f"{hdfs}/alone")
+        homes = storage_of(hdfs).entries(f"{hdfs}/user")
+        left = [each for home in homes for each in storage_of(hdfs).entries(f"{hdfs}/user/{home.name}")]
         for number, lines in enumerate(ORDERS):
             storage_of(hdfs).put(f"{hdfs}/shop/orders/{number}.csv", "\n".join(["ts,item", *lines, ""]).encode())
             shown_by_docs = documented(cluster, driver)
     assert shown_by_docs == {("1", "1"): 2, ("1", "2"): 1, ("2", "1"): 1}
-    for step in ("stopped", "went on", "stopped on hdfs", "went on on hdfs"):
+    for step in ("stopped", "went on", "stopped on hdfs", "went on on hdfs", "without a checkpoint"):
         assert became.pop(step) == ""
-    assert became.pop("root") == "checkpoint in out", "nothing else is in HDFS"
+    assert became.pop("root") == "alone checkpoint in out user", "nothing else is in HDFS"
+    assert left == [], "nor in the user's folder"
     assert there[: len(shown_there)] == shown_there and 0 < len(shown_there) < len(there)
-    assert sorted(row for row in there if row[0] < str(LAST)) == rows(shared / "out")
+    for found in (there, alone):
+        assert sorted(row for row in found if row[0] < str(LAST)) == rows(shared / "out")
     check_rejected(became, cluster, driver)
     run_locally(program(shared / "in", tmp_path / "local"))
     assert rows(tmp_path / "local") == rows(shared / "out")
@@ -155,8 +159,6 @@ def check_rejected(became: dict[str, str], cluster: Standalone, driver: Path) ->
     for what, path in (("checkpoint", "checkpoint"), ("source", "in/asks/0.csv"), ("sink", "out")):
         reported = became.pop(f"unseen {what}")
         assert reported.startswith("SparkError") and f"{driver}/{path}'" in reported and "share" in reported, reported
-    reported = became.pop("unseen temporary files")
-    assert reported.startswith("SparkError") and "without a checkpoint" in reported, reported
     assert became == {}
 
 

@@ -14,8 +14,10 @@ from tests.runtimes.local.test_remote_checkpoint import NOON, committed, text_of
 from tests.runtimes.spark.on_standalone import OnStandalone, Step
 from tests.runtimes.spark.processes import PATIENCE
 from tests.runtimes.spark.standalone import hdfs_alone, s3a
+from tests.runtimes.spark.test_coming_and_going import QUERIES, Trial
 from transom import Session
 from transom.connectors.storage import storage_of
+from transom.runtimes.spark import query, temporary, workers
 from transom.session import workspace_of
 
 
@@ -85,6 +87,34 @@ def test_spark_reads_what_is_committed_on_hdfs(spark: SparkSession, tmp_path: Pa
                 (row["k"], row["n"]) for row in committed(storage, f"{hdfs}/local/out")[: len(rows)]
             )
             assert len(storage.entries(f"{hdfs}/a folder/_spark_metadata")) > 10
+
+
+@pytest.mark.nightly
+def test_a_query_without_a_checkpoint_is_where_paths_of_spark_begin(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster, whose machines share nothing else; also when queries come to others, and leave them."""
+    for module in (query, temporary, workers):
+        monkeypatch.setattr(module, "on_one_machine", lambda spark: False)
+    with hdfs_alone(tmp_path) as hdfs:
+        storage = storage_of(hdfs)
+        spark.conf.set("fs.defaultFS", hdfs)
+        try:
+            trial = Trial(spark, QUERIES)
+            trial.come("pairs")
+            trial.grow(8)
+            (user,) = storage.entries(f"{hdfs}/user")
+            home = f"{hdfs}/user/{user.name}"
+            (folder,) = storage.entries(home)
+            assert {"spark", "rows"} <= {entry.name for entry in storage.entries(f"{home}/{folder.name}")}
+            trial.come("counts")
+            trial.grow(9)
+            trial.go("pairs")
+            trial.grow(4)
+            trial.finish()
+            assert storage.entries(home) == [], "nothing is left"
+        finally:
+            spark.conf.unset("fs.defaultFS")
 
 
 @pytest.mark.nightly

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tests.runtimes.spark.standalone import alone, namespaces
 from transom import Session, __version__
 from transom.core.errors import SparkError
-from transom.runtimes.spark import workers
+from transom.runtimes.spark import temporary, workers
 from transom.runtimes.spark.workers import Needs, check_workers
 from transom.session import workspace_of
 
@@ -85,7 +85,8 @@ def test_workers_without_a_python(fresh: SparkSession, monkeypatch: pytest.Monke
 @pytest.fixture
 def cluster(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """A session that is asked what it is asked on a cluster."""
-    monkeypatch.setattr(workers, "on_one_machine", lambda spark: False)
+    for module in (workers, temporary):
+        monkeypatch.setattr(module, "on_one_machine", lambda spark: False)
     return spark
 
 
@@ -131,4 +132,4 @@ def test_what_workers_do_not_see_is_rejected_before_anything_is_written(
         assert [os.listdir(folder) for folder in (shared, hidden, own)] == [["in.csv"], ["in.csv"], []]
     with pytest.raises(SparkError, match="temporary files"):
         monkeypatch.setattr(tempfile, "gettempdir", lambda: str(hidden))
-        workers.check_temporary_files(cluster)
+        temporary.temporary_folder(cluster)

@@ -1,13 +1,14 @@
 // The answer while it comes: lifetimes as bars over time, the relation as it is now, and what was written last.
 
-import { count, el, empty, setText, svg, table } from "/dom.js";
+import { bytes, count, el, empty, fit, setText, svg, table } from "/dom.js";
 
-const LINES = 24, LEFT = 190, ROW = 22, TOP = 26;
+const LINES = 24, ROW = 22, TOP = 26;
 const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the clock, since this page looks", changes: "", lifetimes: "", net: "" };
 
 export function answerView(context, name) {
   const bars = el("div", { class: "scroll" }, empty("Nothing has come yet. Rows are shown as the query writes them."));
   const note = el("p", { class: "faint" });
+  const kept = el("p", { class: "faint", hidden: true });
   const missing = el("p", { class: "warn", hidden: true });
   const now = el("div", { class: "scroll tall" });
   const nowTitle = el("h2", {}, "Latest");
@@ -15,11 +16,14 @@ export function answerView(context, name) {
   const nowCard = el("div", { class: "card" }, nowTitle, now);
   const changesCard = el("div", { class: "card" }, el("h2", {}, "Newest first"), changes);
   const node = el("div", {},
-    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), missing, bars, note),
+    el("div", { class: "card" }, el("h2", {}, "Lifetimes"), el("div", {}, legend()), missing, bars, note, kept),
     el("div", { class: "halves" }, nowCard, changesCard));
   let tables = null;
 
   function update({ answer, detail }) {
+    const past = detail?.history;
+    kept.hidden = !past;
+    if (past) setText(kept, `For questions AS OF an instant: ${count(past.rows)} rows in ${bytes(past.bytes)} are kept${past.from ? `, from ${past.from} on` : ""}.`);
     const partial = partialOf(detail);
     missing.hidden = !partial.length;
     setText(missing, partial.length ? `Partial at ${partial.slice(0, 4).map(said).join(", ")}${partial.length > 4 ? ` and ${partial.length - 4} more` : ""}: rows are still missing there. All else is complete.` : "");
@@ -27,6 +31,10 @@ export function answerView(context, name) {
     if (answer === null) {
       bars.replaceChildren(empty("The rows of this answer are not kept here.", "Read them where its sink has written them."));
       nowCard.hidden = changesCard.hidden = true;
+      return;
+    }
+    if (answer.error) {
+      bars.replaceChildren(empty("The rows of this answer cannot be shown.", answer.error));
       return;
     }
     if (answer.by_tasks && !answer.rows.length) {
@@ -46,7 +54,7 @@ export function answerView(context, name) {
     changesCard.hidden = answer.form === "latest";
     nowCard.style.gridColumn = changesCard.hidden ? "1 / -1" : "";
     changesCard.style.gridColumn = nowCard.hidden ? "1 / -1" : "";
-    setText(nowTitle, `Latest: ${count(answer.table_rows)} ${answer.table_rows === 1 ? "row" : "rows"}${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
+    setText(nowTitle, `Latest: ${count(answer.table_rows)} ${answer.table_rows === 1 ? "row" : "rows"}${answer.partial ? " known" : ""}${answer.table && answer.table.length < answer.table_rows ? `, ${answer.table.length} shown` : ""}`);
     if (answer.table) tables.now.update(answer.table);
     tables.changes.update(answer.rows);
   }
@@ -93,36 +101,38 @@ function drawn(bars, width, frontier, partial) {
   let last = Math.max(...known);
   if (Number.isFinite(frontier) && frontier > last && frontier < last + 3 * (last - first) + 6e7) last = frontier;
   const reach = Math.max(last - first, 1);
-  const right = Math.max(width - 20, LEFT + 200);
-  const x = (at) => LEFT + ((at - first) / reach) * (right - LEFT - 26);
+  const left = width < 600 ? 100 : 190;
+  const right = Math.max(width - 20, left + 200);
+  const x = (at) => left + ((at - first) / reach) * (right - left - 26);
   const height = TOP + lines.size * ROW + 8;
   const picture = svg("svg", { width: right, height, role: "img", "aria-label": "Lifetimes" });
-  for (let i = 0; i <= 4; i += 1) {
-    const at = first + (reach * i) / 4;
+  const parts = Math.min(4, Math.max(1, Math.floor((right - left) / 150)));
+  for (let i = 0; i <= parts; i += 1) {
+    const at = first + (reach * i) / parts;
     picture.append(svg("line", { class: "axis", x1: x(at), x2: x(at), y1: TOP - 6, y2: height }),
-      svg("text", { class: "faint", x: x(at), y: 13, "text-anchor": i === 0 ? "start" : i === 4 ? "end" : "middle" }, clock(at, reach)));
+      svg("text", { class: "faint", x: x(at), y: 13, "text-anchor": i === 0 ? "start" : i === parts ? "end" : "middle" }, clock(at, reach)));
   }
   const date = new Date(first / 1000).toISOString().slice(0, 10);
-  if (reach < 864e8 && date !== new Date().toISOString().slice(0, 10)) picture.append(svg("text", { class: "faint", x: LEFT - 12, y: 13, "text-anchor": "end" }, date));
+  if (reach < 864e8 && date !== new Date().toISOString().slice(0, 10)) picture.append(svg("text", { class: "faint", x: left - 12, y: 13, "text-anchor": "end" }, date));
   if (Number.isFinite(frontier) && frontier >= first && frontier <= last)
     picture.append(svg("line", { class: "now", x1: x(frontier), x2: x(frontier), y1: TOP - 6, y2: height }));
   for (const [from, to] of partial) {
     if (from > last || (to ?? last) < first) continue;
-    const left = x(Math.max(from, first));
-    picture.append(svg("rect", { class: "partial", x: left, width: Math.max(x(Math.min(to ?? last, last)) - left, 4), y: TOP - 6, height: height - TOP + 6 }));
+    const begin = x(Math.max(from, first));
+    picture.append(svg("rect", { class: "partial", x: begin, width: Math.max(x(Math.min(to ?? last, last)) - begin, 4), y: TOP - 6, height: height - TOP + 6 }));
   }
   let y = TOP + ROW / 2;
   for (const [label, line] of lines) {
-    picture.append(svg("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, svg("title", {}, label), label.length > 26 ? `${label.slice(0, 25)}…` : label));
-    for (const [, begin, end] of line) picture.append(...marks(begin, end, x, y, right));
+    picture.append(svg("text", { x: left - 12, y: y + 4, "text-anchor": "end" }, svg("title", {}, label), fit(label, left - 16)));
+    for (const [, begin, end] of line) picture.append(...marks(begin, end, x, y, left, right));
     y += ROW;
   }
   return picture;
 }
 
-function marks(begin, end, x, y, right) {
+function marks(begin, end, x, y, left, right) {
   const open = end === null;
-  const from = begin === null ? LEFT - 6 : x(begin);
+  const from = begin === null ? left - 6 : x(begin);
   const to = open ? right - 12 : x(end);
   const found = [];
   if (to > from) found.push(svg("line", { class: open ? "bar open" : "bar", x1: from, x2: to, y1: y, y2: y }));

@@ -15,6 +15,7 @@ const TABS = { plan: planView, answer: answerView, inputs: inputsView, history: 
 const WANTS = { answer: "answer", inputs: "dead_letters" };
 let shown = null;
 let source = null;
+let again = null;
 
 function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
@@ -75,6 +76,7 @@ function queryPlace({ name, tab }) {
     el("nav", { class: "tabs", "aria-label": "Views of the query" }, ...tabs), trouble, inner.node);
   const update = (message) => {
     const one = message.detail;
+    inner.node.hidden = !one;
     if (!one) setText(facts, "no query of this name is here");
     else {
       setText(facts, describe(one));
@@ -83,7 +85,7 @@ function queryPlace({ name, tab }) {
       stop.hidden = !(context.about.changes && one.stoppable && one.state === "running");
       if (one.error && !trouble.firstChild) trouble.replaceChildren(el("div", { class: "card error" }, one.error));
     }
-    inner.update(message);
+    if (one) inner.update(message);
   };
   return { node, update, close: inner.close };
 }
@@ -98,13 +100,18 @@ function describe(one) {
 
 function listen(where) {
   source?.close();
+  clearTimeout(again);
   const asked = new URLSearchParams();
   if (where.name) asked.set("query", where.name);
   if (WANTS[where.tab]) asked.set("wants", WANTS[where.tab]);
   const link = document.getElementById("link");
   source = new EventSource(`/api/events?${asked}`);
   source.onopen = () => { setText(link, "● live"); link.className = ""; };
-  source.onerror = () => { setText(link, "○ not connected"); link.className = "lost"; };
+  source.onerror = () => {
+    setText(link, "○ not connected");
+    link.className = "lost";
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(() => listen(where), 5000);
+  };
   source.onmessage = (event) => {
     context.message = JSON.parse(event.data);
     const over = context.message.overview.over;

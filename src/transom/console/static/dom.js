@@ -90,6 +90,21 @@ export function span(seconds) {
   return `${sign}${count(s / 86400)} days`;
 }
 
+// How far behind the clock; events of tests and of simulations may be ahead of it.
+export function behind(seconds) {
+  return seconds == null || seconds > -1 ? span(seconds) : `${span(-seconds)} ahead`;
+}
+
+// As much of a text as there is room for.
+const measure = document.createElement("canvas").getContext("2d");
+export function fit(text, width, weight = 400) {
+  measure.font = `${weight} 12px system-ui, sans-serif`;
+  if (measure.measureText(text).width <= width) return text;
+  const letters = Array.from(text).slice(0, 200);
+  while (letters.length && measure.measureText(`${letters.join("")}…`).width > width) letters.pop();
+  return `${letters.join("")}…`;
+}
+
 // An instant to the second; of today without its date.
 export function instant(iso) {
   const [date, time] = (iso ?? "").slice(0, 19).split("T");

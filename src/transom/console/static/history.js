@@ -1,14 +1,15 @@
 // The series of a query over the last hours.
 
 import UPlot from "/vendor/uplot.js";
-import { bytes, el, empty, rate, span } from "/dom.js";
+import { bytes, count, el, empty, rate, span } from "/dom.js";
 
 const TIMES = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 18000, 43200, 86400, 604800, 2592000, 31536000, 315360000];
+const WHOLE = Array.from({ length: 16 }, (_, tens) => [1, 2, 5].map((each) => each * 10 ** tens)).flat();
 const CHARTS = [
   { title: "Rows a second", series: [["in", "rows_per_second", "--accent", []], ["out", "rows_out_per_second", "--warn", [6, 4]]], text: rate },
-  { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []]], text: span, steps: TIMES },
+  { title: "Behind the clock", series: [["behind", "lag_seconds", "--accent", []], ["held back", "held_back_seconds", "--warn", [6, 4]]], text: span, steps: TIMES },
   { title: "Bytes kept", series: [["state", "state_bytes", "--accent", []]], text: bytes },
-  { title: "Rows not used", series: [["late", "rows_late", "--warn", [6, 4]], ["rejected", "rows_rejected", "--bad", []]], text: rate },
+  { title: "Rows not used", series: [["late", "rows_late", "--warn", [6, 4]], ["rejected", "rows_rejected", "--bad", []]], text: count, steps: WHOLE },
 ];
 
 export function historyView(context, name) {
@@ -16,12 +17,20 @@ export function historyView(context, name) {
   const reach = el("select", { "aria-label": "How far back", onchange: () => renew() },
     ...[[600, "ten minutes"], [7200, "two hours"], [86400, "a day"]].map(([seconds, title]) => el("option", { value: seconds }, title)));
   const node = el("div", {}, el("div", { class: "actions" }, "The last ", reach), charted);
-  let charts = [], closed = false;
+  let charts = [], closed = false, known = null, wanted = null, timer = null;
 
+  // What is known is kept; what is asked for is what came since its newest moment, which may not have been over.
   async function renew() {
-    const found = await context.ask(`/api/history?${new URLSearchParams({ query: name, seconds: reach.value })}`);
-    if (closed) return;
-    if (!found.time?.length) {
+    clearTimeout(timer);
+    const seconds = Number(reach.value);
+    if (seconds !== wanted) known = null;
+    wanted = seconds;
+    const since = known?.time.at(-1) ?? 0;
+    const more = await context.ask(`/api/history?${new URLSearchParams({ query: name, seconds, since })}`);
+    if (closed || seconds !== wanted) return;
+    if (!context.message?.overview.over) timer = setTimeout(renew, seconds > 7200 ? 20_000 : seconds > 600 ? 5_000 : 2_000);
+    const found = known = joined(known, more, seconds);
+    if (!found?.time?.length) {
       charted.replaceChildren(el("div", { class: "card" }, empty("Nothing is remembered yet.", "Series begin when the console is opened, and reach back a day; a run that began with --console leaves them in its checkpoint.")));
       return;
     }
@@ -32,7 +41,6 @@ export function historyView(context, name) {
     for (const { one, plot } of charts) plot.setData([found.time, ...one.series.map(([, column]) => found[column])]);
   }
 
-  const timer = setInterval(renew, 2000);
   const resize = () => charts.forEach(({ plot, holder }) => plot.setSize({ width: holder.clientWidth, height: 200 }));
   addEventListener("resize", resize);
   renew();
@@ -41,11 +49,20 @@ export function historyView(context, name) {
     update: () => {},
     close: () => {
       closed = true;
-      clearInterval(timer);
+      clearTimeout(timer);
       removeEventListener("resize", resize);
       charts.forEach(({ plot }) => plot.destroy());
     },
   };
+}
+
+function joined(known, more, seconds) {
+  if (!more.time) return known;
+  if (!known) return more;
+  const keep = more.time.length ? known.time.findIndex((at) => at >= more.time[0]) : -1;
+  const until = keep < 0 ? known.time.length : keep;
+  const from = Math.max(0, known.time.findIndex((at) => at >= (more.time.at(-1) ?? known.time.at(-1)) - seconds));
+  return Object.fromEntries(Object.entries(more).map(([column, values]) => [column, [...known[column].slice(from, until), ...values]]));
 }
 
 const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19);

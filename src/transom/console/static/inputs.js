@@ -1,10 +1,10 @@
 // Where every row of every input went, how far its time has come, and the rows that were rejected.
 
-import { count, el, empty, instant, rate, setText, span, table } from "/dom.js";
+import { behind, count, el, empty, instant, rate, setText, table } from "/dom.js";
 
 const PARTS = ["used", "late", "rejected", "waiting"];
 const WORDS = { used: "used", late: "late", rejected: "rejected", waiting: "waiting" };
-const COLUMNS = [["stream", "plain"], ["reason", ""], ["position", "mono"], ["row", "mono"]].map(([title, cls], at) => ({ title, cls, cell: (row) => row[at] ?? "" }));
+const COLUMNS = [["Stream", "plain"], ["Reason", ""], ["Place", "mono"], ["Row", "mono"]].map(([title, cls], at) => ({ title, cls, cell: (row) => row[at] ?? "" }));
 
 export function inputsView(context, name) {
   const cards = new Map();
@@ -28,7 +28,7 @@ export function inputsView(context, name) {
   }
 
   function update(message) {
-    if (message.dead_letters) letters = message.dead_letters;
+    if (message.dead_letters?.rows) letters = message.dead_letters;
     const inputs = message.detail?.inputs ?? [];
     names = new Set(inputs.map((each) => each.name));
     for (const one of inputs) {
@@ -54,7 +54,7 @@ function card(name) {
     el("div", { class: "ledger", role: "img", "aria-label": "Where the rows went" }, ...Object.values(parts)),
     el("div", {}, total, ...PARTS.map((part) => el("span", { class: "key" }, el("i", { class: part }), keys[part]))), reasons);
   const update = (one) => {
-    const time = one.watermark ? `time is at ${instant(one.watermark)}, ${span(one.lag_seconds)} behind the clock` : one.ended ? "read to its end" : "no time of its own yet";
+    const time = one.watermark ? `time is at ${instant(one.watermark)}, ${one.lag_seconds > -1 ? `${behind(one.lag_seconds)} behind` : `${behind(one.lag_seconds)} of`} the clock` : one.ended ? "read to its end" : "no time of its own yet";
     setText(facts, [`${rate(one.rows_per_second)} rows/s`, time, one.ended && one.watermark ? "ended" : "", one.leap ?? ""].filter(Boolean).join(" · "));
     setText(total, `${count(one.rows_in)} rows in =`);
     for (const part of PARTS) {

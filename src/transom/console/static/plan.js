@@ -1,7 +1,7 @@
 // The plan of a query as a graph: rows flow down, from the inputs to the answer.
 
 import { Graph, layout } from "/vendor/dagre.js";
-import { bytes, count, el, empty, rate, setText, svg, table } from "/dom.js";
+import { bytes, count, el, empty, fit, rate, setText, svg, table } from "/dom.js";
 
 const WIDTH = 248, HEIGHT = 94;
 
@@ -48,7 +48,7 @@ export function planView(context, name) {
       ["stage", chosen.fragment == null ? "with its input" : `${chosen.fragment}`],
       ...(known ? [
         ["rows in", count(known.rows_in)], ["rows out", count(known.rows_out)], ["rows kept", count(known.state_rows)],
-        ["bytes kept", bytes(known.state_bytes)], ["time", `${known.seconds.toFixed(3)} s, ${(known.share * 100).toFixed(1)} %`],
+        ["bytes kept", bytes(known.state_bytes)], ["time", `${known.seconds.toFixed(3)} s, ${(known.share_of_all * 100).toFixed(1)} % of all; now ${(known.share * 100).toFixed(1)} %`],
         ...(known.slides ? known.slides.lines.map((line) => ["slides", line]) : []),
       ] : []),
       ...chosen.not_taken.map((each) => [`not ${each.tactic}`, each.reason]),
@@ -63,7 +63,7 @@ export function planView(context, name) {
     if (!drawn || !message.detail) return;
     const operators = message.detail.operators ?? [];
     const top = operators.filter((each) => each.share >= 0.005).sort((a, b) => b.share - a.share).slice(0, 3);
-    drawn.update(operators, top.map((each) => each.number));
+    drawn.update(operators, top.map((each) => each.number), message.detail.state === "running");
     setText(busiest, top.length ? top.map((each, at) => `${at + 1}. #${each.number} ${each.title} ${(each.share * 100).toFixed(0)} %`).join("\n") : "Nothing has been computed yet.");
     busiest.style.whiteSpace = "pre-line";
     show();
@@ -97,8 +97,8 @@ function draw(plan, choose) {
     const group = svg("g", { class: "node", transform: `translate(${x - WIDTH / 2},${y - HEIGHT / 2})`, tabindex: 0, role: "button",
       onclick: () => choose(operator), onkeydown: (event) => { if (event.key === "Enter") choose(operator); } },
       svg("title", {}, operator.description), svg("rect", { class: "box", width: WIDTH, height: HEIGHT, rx: 7 }),
-      svg("text", { class: "name", x: 10, y: 20 }, cut(`#${operator.number} ${operator.title ?? operator.tactic}`, 32)),
-      svg("text", { class: "faint", x: 10, y: 39 }, cut(operator.description, 36)),
+      svg("text", { class: "name", x: 10, y: 20 }, fit(`#${operator.number} ${operator.title ?? operator.tactic}`, WIDTH - 20, 600)),
+      svg("text", { class: "faint", x: 10, y: 39 }, fit(operator.description, WIDTH - 20)),
       lines.rank, lines.rates, lines.kept, svg("rect", { class: "track", x: 10, y: 83, height: 5, width: WIDTH - 20, rx: 2 }), lines.share);
     nodes.set(operator.number, { group, ...lines });
     picture.append(group);
@@ -106,11 +106,11 @@ function draw(plan, choose) {
   return {
     node: picture,
     choose: (number) => { for (const [each, { group }] of nodes) group.classList.toggle("chosen", each === number); },
-    update: (operators, top) => {
+    update: (operators, top, running) => {
       for (const one of operators) {
         const parts = nodes.get(one.number);
         if (!parts) continue;
-        setText(parts.rates, `${rate(one.rows_per_second)} rows/s · ${(one.share * 100).toFixed(0)} % of time`);
+        setText(parts.rates, `${running ? `${rate(one.rows_per_second)} rows/s` : `${count(one.rows_in || one.rows_out)} rows`} · ${(one.share * 100).toFixed(0)} % of time`);
         setText(parts.kept, one.state_bytes ? `keeps ${one.state_rows ? `${count(one.state_rows)} rows, ` : ""}${bytes(one.state_bytes)}` : "keeps nothing");
         parts.share.setAttribute("width", Math.max(0, (WIDTH - 20) * one.share));
         const rank = top.indexOf(one.number);
@@ -180,5 +180,3 @@ function writtenText(text, node) {
   mark([]);
   return { mark };
 }
-
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

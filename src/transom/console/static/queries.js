@@ -1,14 +1,14 @@
 // All queries, one a line: how they are doing, and what they wait for.
 
-import { count, el, empty, held, instant, rate, setText, span, state, table } from "/dom.js";
+import { behind, count, el, empty, held, instant, rate, setText, state, table } from "/dom.js";
 
 const COLUMNS = [
-  { title: "Query", cls: "plain", cell: (q) => ({ text: q.name, href: place(q) }) },
+  { title: "Query", cls: "plain called", cell: (q) => ({ text: q.name, title: q.name, href: place(q) }) },
   { title: "State", cell: (q) => ({ ...state(q.state), title: q.error ?? "" }) },
   { title: "Rows/s in", cls: "n", cell: (q) => rate(q.rows_per_second) },
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
   { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
-  { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => span(q.lag_seconds) },
+  { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => behind(q.lag_seconds) },
   { title: "Held back by", cls: "plain", cell: (q) => ({ text: q.state === "running" && q.held_back_by?.seconds >= 1 ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
   { title: "Rejected", cls: "n", cell: (q) => ({ text: count(q.rejected), cls: q.rejected ? "bad" : "faint" }) },

@@ -18,6 +18,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     HUGEINT,
     JSON,
     REAL,
@@ -86,6 +87,8 @@ def _nested_cast(expression: Cast) -> Kernel:
 
 def converter(source: pa.DataType, target: pa.DataType) -> Converter:
     """How values of one type become values of another."""
+    if DURATION in (source, target):  # which is held as a BIGINT
+        return lambda column: (column, None)
     if target == JSON:
         return as_json
     if source == JSON:

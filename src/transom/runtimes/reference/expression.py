@@ -9,7 +9,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from transom.core.schema import BOOLEAN, HUGEINT, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_array, is_struct, sql_name
+from transom.core.schema import (
+    BOOLEAN,
+    DURATION,
+    HUGEINT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    is_array,
+    is_struct,
+    sql_name,
+)
 from transom.core.time import from_datetime
 from transom.plan.algebra import Relation
 from transom.plan.expression import (
@@ -118,6 +128,10 @@ def expression_sql(expression: Expression, scope: SqlScope, sub_query: SubQuery)
                 arms = zip(node.conditions, node.results, strict=True)
                 written = " ".join(f"WHEN {sql(condition)} THEN {sql(result)}" for condition, result in arms)
                 return f"CASE {written} ELSE {sql(node.otherwise)} END"
+            case Cast() if node.target == DURATION:
+                return f"to_microseconds({sql(node.operand)})"
+            case Cast() if node.operand.type == DURATION:
+                return f"epoch_us({sql(node.operand)})"
             case Cast():
                 written = f"{'TRY_CAST' if node.safe else 'CAST'}({sql(node.operand)} AS {type_sql(node.target)})"
                 if node.target == VARCHAR and pa.types.is_floating(node.operand.type):

@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transom.core.schema import BOOLEAN, DATE, DOUBLE, JSON, REAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested
+from transom.core.schema import BOOLEAN, DATE, DOUBLE, DURATION, JSON, REAL, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested
 from transom.kernels.scalar import can_fail
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal, conjunction, conjuncts
 from transom.plan.typing_rules import NULL, digits_of, is_decimal, is_float, is_integer
@@ -70,7 +70,7 @@ def pushable_filter(predicate: Expression, columns: Sequence[Column | None]) -> 
 
 def _column(expression: Expression, columns: Sequence[Column | None], depth: int) -> Column | None:
     if (
-        depth > _DEEPEST or is_nested(expression.type) or expression.type == JSON
+        depth > _DEEPEST or is_nested(expression.type) or expression.type in (JSON, DURATION)
     ):  # NULL within arrays is compared in another way there
         return None
     if isinstance(expression, ColumnRef):

@@ -6,8 +6,6 @@ remembers (`savepoint.py`). A query that comes begins at the progress that has b
 
 from __future__ import annotations
 
-import os
-import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +26,7 @@ from transom.runtimes.spark.log_names import STATE
 from transom.runtimes.spark.query import Definition, Savepoint, Sinks, SparkQuery
 from transom.runtimes.spark.savepoint import Stop, migrate_state
 from transom.runtimes.spark.spark_consumer import SparkConsumer
+from transom.runtimes.spark.temporary import forget
 
 
 @dataclass(frozen=True)
@@ -166,9 +165,8 @@ class SparkGroup(SparkQuery):
         """What nobody resumes from any more is removed; rows that were prefetched stay."""
         for scratch in self._older:
             if stop is None or scratch.path != stop.folder:
-                for name in ("spark", "memories", STATE):
-                    shutil.rmtree(os.path.join(scratch.path, name), ignore_errors=True)
-        for held in filter(None, (self._messages, self._memory)):
+                forget(scratch, ("spark", "memories", STATE))
+        for held in filter(None, (self._nearby, self._messages, self._memory)):
             held.remove()
 
 

@@ -52,8 +52,9 @@ from transom.runtimes.spark.settings import partitions, settings_of
 from transom.runtimes.spark.sizing import first_size, worth_sharing
 from transom.runtimes.spark.statuses import Statuses
 from transom.runtimes.spark.task_split import TaskReading
+from transom.runtimes.spark.temporary import TemporaryFolder, temporary_folder
 from transom.runtimes.spark.worker_errors import cause, read_back
-from transom.runtimes.spark.workers import check_temporary_files, on_one_machine
+from transom.runtimes.spark.workers import on_one_machine
 from transom.state.scratch import Scratch, in_memory
 
 Definition = StreamDefinition | TableDefinition
@@ -73,7 +74,7 @@ class Savepoint:
 
     stop: Stop | None
     prefetchers: dict[str, Prefetcher]
-    folders: list[Scratch]
+    folders: list[TemporaryFolder]
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,9 @@ class SparkQuery:
         self.spark = spark
         self.ending = ending
         self._checkpoint = checkpoint
-        self._scratch: Scratch | None = None
+        self._scratch: TemporaryFolder | None = None
+        """What is the checkpoint of a query without one."""
+        self._nearby: Scratch | None = None
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         self._frames = {each.lower(): frame for each, frame in (frames or {}).items() if each.lower() in read}
         self._alone = on_one_machine(spark)
@@ -147,7 +150,7 @@ class SparkQuery:
         self._watch = watch
         self._stop = None if savepoint is None else savepoint.stop
         self._prefetchers: dict[str, Prefetcher] = {} if savepoint is None else savepoint.prefetchers
-        self._older: list[Scratch] = [] if savepoint is None else savepoint.folders
+        self._older: list[TemporaryFolder] = [] if savepoint is None else savepoint.folders
         self._started: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._local_shuffle = LocalShuffle()
@@ -572,17 +575,16 @@ class SparkQuery:
         if self._checkpoint is not None:
             return self._checkpoint
         if self._scratch is None:
-            check_temporary_files(self.spark)
-            self._scratch = Scratch("query")
+            self._scratch = temporary_folder(self.spark)
         return self._scratch.path
 
     def _near(self) -> str:
         """The folder for what the source on this machine is to know: to look into a storage all the time costs."""
         if not is_remote(self._folder()):
             return self._folder()
-        if self._scratch is None:
-            self._scratch = Scratch("query")
-        return self._scratch.path
+        if self._nearby is None:
+            self._nearby = Scratch("query")
+        return self._nearby.path
 
     @property
     def _status_file(self) -> str:
@@ -591,9 +593,11 @@ class SparkQuery:
     def _tidy(self) -> None:
         for prefetcher in self._prefetchers.values():
             prefetcher.stop()
-        for scratch in filter(None, (*self._older, self._scratch, self._messages, self._memory)):
-            scratch.remove()
-        self._scratch = None
+        folders: tuple[TemporaryFolder | None, ...] = (*self._older, self._scratch, self._nearby)
+        for folder in (*folders, self._messages, self._memory):
+            if folder is not None:
+                folder.remove()
+        self._scratch = self._nearby = None
 
     def _raise_what_went_wrong(self) -> None:
         assert self._started is not None

@@ -17,11 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from transom.core.errors import SparkError
+from transom.core.location import is_remote
 from transom.pipeline import state_backend
 from transom.pipeline.fragment_partition import FragmentPartition
 from transom.pipeline.layout import Layout
 from transom.pipeline.migration import PartitionId, begun_partitions, migrated_partition
 from transom.pipeline.partition_state import PartitionState
+from transom.program.checkpoint_folder import names_in, put, read
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.log_names import HEADER, LOG, files_of, header_of
 from transom.runtimes.spark.state_files import StateFiles
@@ -49,19 +51,19 @@ def memory_at(folder: str | None, fragment: int, partition: int) -> bytes | None
     """What a partition begins with; None without a folder: then it knows nothing yet."""
     if folder is None:
         return None
-    try:
-        with open(_path(folder, (fragment, partition)), "rb") as file:
-            return file.read()
-    except FileNotFoundError:
+    found = read(_path(folder, (fragment, partition)))
+    if found is None:
         raise SparkError(
             f"what the query had in mind is not in '{folder}'",
             remedy="see that all machines have the same folder for temporary files (TMPDIR), and that nobody clears it",
-        ) from None
+        )
+    return found
 
 
 def migrate_state(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> None:
     """Write what the partitions of this layout begin with, where `memory_at` finds it in the folder."""
-    os.makedirs(os.path.join(folder, _MEMORIES), exist_ok=True)
+    if not is_remote(folder):
+        os.makedirs(os.path.join(folder, _MEMORIES), exist_ok=True)
 
     def carry(log: pa.Table) -> pa.Table:
         with reported_to_driver():
@@ -92,7 +94,7 @@ def _entries(spark: SparkSession, checkpoint: str, stage: int) -> DataFrame:
 def _migrate(stop: Stop, layout: Layout, log: TableLog, folder: str) -> None:
     header = state_backend.Header.of(log.header())
     partition = FragmentPartition(stop.layout, header.fragment, header.partition)
-    first = stop.folder if os.path.isdir(os.path.join(stop.folder, _MEMORIES)) else None
+    first = stop.folder if names_in(os.path.join(stop.folder, _MEMORIES)) else None
     partition.state = state_backend.recovered(
         partition, log, lambda: memory_at(first, header.fragment, header.partition)
     )
@@ -107,6 +109,9 @@ def _migrate(stop: Stop, layout: Layout, log: TableLog, folder: str) -> None:
 def _write(folder: str, partition_id: PartitionId, state: PartitionState) -> None:
     """Whole, or not at all: a task may be run twice."""
     path = _path(folder, partition_id)
+    if is_remote(path):
+        put(path, codec.encode(state))
+        return
     with open(f"{path}.{os.getpid()}", "wb") as file:
         file.write(codec.encode(state))
     os.replace(file.name, path)

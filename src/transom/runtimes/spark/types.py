@@ -6,6 +6,7 @@
 | float, double, decimal(p, s) | REAL, DOUBLE, DECIMAL(p, s) |
 | string (of any collation), char, varchar, binary, void | VARCHAR |
 | date, timestamp_ntz, timestamp | DATE, TIMESTAMP, TIMESTAMP WITH TIME ZONE |
+| interval day to second | INTERVAL |
 | array<T>, struct<a: T, ..> | T[], STRUCT(a T, ..) |
 
 Instants. Our TIMESTAMP counts microseconds since 1970 in UTC and has no zone, which is Spark's `timestamp_ntz` read as
@@ -32,6 +33,7 @@ from transom.core.schema import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     INTEGER,
     JSON,
     REAL,
@@ -58,6 +60,7 @@ _SAME: Final[dict[pa.DataType, T.DataType]] = {
     TIMESTAMP: T.TimestampNTZType(),
     TIMESTAMPTZ: T.TimestampType(),
     JSON: T.StringType(),
+    DURATION: T.DayTimeIntervalType(),
 }
 _OURS: Final = {type(spark): ours for ours, spark in _SAME.items() if ours != JSON} | {
     T.CharType: VARCHAR,
@@ -65,6 +68,8 @@ _OURS: Final = {type(spark): ours for ours, spark in _SAME.items() if ours != JS
     T.BinaryType: VARCHAR,
     T.NullType: VARCHAR,
 }
+_NEVER_INSIDE: Final = (None, DURATION)
+"""What an array or a struct cannot hold."""
 _WIDENED: Final = {
     TINYINT: (SMALLINT, INTEGER, BIGINT, DOUBLE),
     SMALLINT: (INTEGER, BIGINT, DOUBLE),
@@ -122,11 +127,11 @@ def _held_by(given: T.DataType) -> pa.DataType | None:
         return pa.decimal128(given.precision, given.scale)
     if isinstance(given, T.ArrayType):
         element = _held_by(given.elementType)
-        return None if element is None else pa.list_(element)
+        return None if element in _NEVER_INSIDE else pa.list_(element)
     if isinstance(given, T.StructType):
         fields = [(field.name, _held_by(field.dataType)) for field in given.fields]
         once = len({fold(name) for name, _ in fields}) == len(fields) > 0
-        return pa.struct(fields) if once and all(type_ is not None for _, type_ in fields) else None
+        return pa.struct(fields) if once and all(type_ not in _NEVER_INSIDE for _, type_ in fields) else None
     return _OURS.get(type(given))
 
 
