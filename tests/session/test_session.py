@@ -117,7 +117,7 @@ def test_arrow_types_become_sql_types() -> None:
         "wait": timedelta(milliseconds=1.5), "nothing": None,
     }  # fmt: skip
     for odd in (time(12), [timedelta(1)], {"a": timedelta(1)}):
-        with pytest.raises(SourceError, match="column 'l' of 'u' is .*, which no SQL type can hold"):
+        with pytest.raises(SourceError, match=r"column 'l' of 'u' is .*, which no SQL type can hold"):
             session.table("u", pa.table({"l": [odd]}))
     for nonsense in (3, "text", [1, 2], {"a": 1, "b": object()}):
         with pytest.raises(SourceError, match="cannot be read as a table"):
