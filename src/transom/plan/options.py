@@ -124,8 +124,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "schedule",
             "off",
-            _one_of("off", "fifo", "mqt", "mandf", "admandf", "slack"),
-            "'off', 'fifo', 'mqt', 'mandf', 'admandf' or 'slack'",
+            _one_of("off", "auto", "fifo", "mqt", "mandf", "admandf", "slack"),
+            "'off', 'auto', 'fifo', 'mqt', 'mandf', 'admandf' or 'slack'",
             "which work of a shared join without an equality is done first; off: all of it at once",
         ),
         Option(
