@@ -425,9 +425,15 @@ class InputGate:
             codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY
 
     def late_row(self, t: int) -> LateRowError:
+        definition = self.definition
+        remedy = "allow more disorder in WATERMARK FOR, or declare late = 'dead_letter' or 'drop'"
+        path = definition.properties.get("path")
+        if definition.time is not None and definition.name == f"{path} [..]":  # FROM 'file.csv' [window]: not declared
+            at = definition.time.column
+            declared = f"(connector = 'files', path = '{path}', time = '{at}', bound = '1 MINUTE')"
+            remedy = f"say how much out of order rows are: CREATE STREAM s WITH {declared}, and FROM s"
         return LateRowError(
-            f"a row of '{self.definition.name}' came late: its time is {format_instant(int(t))}",
-            remedy="allow more disorder in WATERMARK FOR, or declare late = 'dead_letter' or 'drop'",
+            f"a row of '{definition.name}' came late: its time is {format_instant(int(t))}", remedy=remedy
         )
 
     def _with_late(self, state: InputState, t: Int64s, codes: Codes, partition: str | None) -> Codes:

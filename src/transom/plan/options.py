@@ -96,9 +96,16 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "joinagg",
             "auto",
-            _one_of("auto", "pc", "ic", "tc", "factorised"),
-            "'auto', 'pc', 'ic', 'tc' or 'factorised'",
+            _one_of("auto", "pc", "ic", "tc", "factorised", "adaptive"),
+            "'auto', 'pc', 'ic', 'tc', 'factorised' or 'adaptive'",
             "the tactic of aggregates over joins",
+        ),
+        Option(
+            "adapt",
+            "on",
+            _one_of("on", "off", "shuffle"),
+            "'on', 'off' or 'shuffle'",
+            "whether the tactic of an aggregate over a join may change while it runs; shuffle: at random, to be tested",
         ),
         Option(
             "lifetimes",
@@ -117,8 +124,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "schedule",
             "off",
-            _one_of("off", "fifo", "mqt", "mandf", "admandf", "slack"),
-            "'off', 'fifo', 'mqt', 'mandf', 'admandf' or 'slack'",
+            _one_of("off", "auto", "fifo", "mqt", "mandf", "admandf", "slack"),
+            "'off', 'auto', 'fifo', 'mqt', 'mandf', 'admandf' or 'slack'",
             "which work of a shared join without an equality is done first; off: all of it at once",
         ),
         Option(
