@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from tests.connectors.kafka_topics import until
 from tests.profile import NIGHTLY
@@ -21,10 +22,12 @@ from transom.testing.connector import SinkPlace, SinkTests
 NET = pa.schema([pa.field("change", pa.string(), nullable=False), ("k b", pa.string()), ("v", pa.int32())])
 
 
-def rows_of(path: Path) -> list[tuple[Any, ...]]:
-    if not DeltaTable.is_deltatable(str(path)):
+def rows_of(path: Path | str, options: dict[str, str] | None = None) -> list[tuple[Any, ...]]:
+    try:
+        table = DeltaTable(str(path), storage_options=options)
+    except TableNotFoundError:
         return []
-    return [tuple(row.values()) for row in pa.table(DeltaTable(str(path)).to_pyarrow_table()).to_pylist()]
+    return [tuple(row.values()) for row in pa.table(table.to_pyarrow_table()).to_pylist()]
 
 
 class TestKit(SinkTests):
@@ -36,7 +39,19 @@ class TestKit(SinkTests):
         return SinkPlace({"connector": "delta", "path": str(path)}, lambda: rows_of(path))
 
 
-def opened(path: Path, run: str = "run/o", form: str = "net", key: tuple[str, ...] | None = ("k b",)) -> DeltaSink:
+@pytest.mark.nightly
+class TestBucket(SinkTests):
+    forms = ("stream", "net")
+
+    @pytest.fixture
+    def place(self, bucket: str) -> SinkPlace:
+        uri, options = f"{bucket}/answers", {"AWS_ALLOW_HTTP": "true"}
+        return SinkPlace({"connector": "delta", "path": f"{uri}/"}, lambda: rows_of(uri, options))
+
+
+def opened(
+    path: Path | str, run: str = "run/o", form: str = "net", key: tuple[str, ...] | None = ("k b",)
+) -> DeltaSink:
     declared = SinkDeclaration("o", {"connector": "delta", "path": str(path)}, run=run)
     schema = NET if form == "net" else pa.schema([*NET][1:])
     return DeltaSink(declared, Opening(schema, replayed=True, form=form, key=key))
@@ -59,6 +74,14 @@ def test_a_repeated_epoch_appends_nothing(tmp_path: Path) -> None:
     for epoch in (0, 0, 1):
         opened(tmp_path / "t", form="stream").transact(epoch, [row])
     assert rows_of(tmp_path / "t") == [("a", 1)] * 2
+
+
+def test_a_bucket_has_one_commit_of_an_epoch(bucket: str) -> None:
+    """Of two that write the same epoch at once, too: the storage puts the second only where nothing is."""
+    row = pa.record_batch([["a"], pa.array([1], pa.int32())], schema=pa.schema([*NET][1:]))
+    for epoch in (0, 0, 1):
+        opened(f"{bucket}/t", form="stream").transact(epoch, [row])
+    assert rows_of(f"{bucket}/t", {"AWS_ALLOW_HTTP": "true"}) == [("a", 1)] * 2
 
 
 def held(

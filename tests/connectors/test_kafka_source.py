@@ -272,15 +272,23 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
 
 
 def test_a_broker_that_has_just_started_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may answer without an offset and without an error: that is no end of a partition, and no beginning."""
+    """It may know no topic and no leaders of partitions, or be behind what the client has seen, or answer without an
+    offset and without an error: that is no end of a partition, and no beginning."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     latest = pytest.importorskip("confluent_kafka.admin").OffsetSpec.latest()
-    answers = iter([confluent_kafka.OFFSET_INVALID, 7])
+    codes = confluent_kafka.KafkaError
+    errors = [codes(code) for code in (codes._NOENT, codes.UNKNOWN_TOPIC_OR_PART, codes.UNKNOWN_LEADER_EPOCH)]
+    offsets = [SimpleNamespace(offset=offset) for offset in (confluent_kafka.OFFSET_INVALID, 7)]
+    answers = iter([*map(confluent_kafka.KafkaException, errors), *offsets])
 
     class Handle:
         def list_offsets(self, wanted: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
             answered: Future[Any] = Future()
-            answered.set_result(SimpleNamespace(offset=next(answers)))
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                answered.set_exception(answer)
+            else:
+                answered.set_result(answer)
             return dict.fromkeys(wanted, answered)
 
         def poll(self, _: float) -> None:

@@ -24,7 +24,7 @@ from transom.connectors.connector import Opening, SinkDeclaration
 from transom.connectors.properties import reject_unknown
 from transom.connectors.staged_sink import StagedSink
 from transom.core.errors import OptionError, SinkError, TransomError
-from transom.core.location import is_remote, local_path
+from transom.core.location import is_remote, storage_path
 from transom.core.schema import unique_names
 from transom.core.time import SECOND, parse_duration
 
@@ -40,7 +40,8 @@ class DeltaSink(StagedSink):
                 "a Delta table is not written anew for every snapshot",
                 remedy="write emit = 'net': only what has changed is written, and the table is the latest snapshot",
             )
-        self._path = local_path(declared.properties["path"])
+        self._path = storage_path(declared.properties["path"]).rstrip("/")
+        self._storage = _storage_options(self._path)
         self._form = opening.form
         if opening.form == "net" and opening.key is None:
             raise OptionError(
@@ -189,13 +190,10 @@ class DeltaSink(StagedSink):
 
     def _opened(self, delta: Any) -> Any:
         """The table, which is created if it is not there; one that is maintained says so."""
-        if not delta.DeltaTable.is_deltatable(self._path):
-            schema = pa.schema([self._schema.field(name).with_nullable(True) for name in self._columns])
-            marks = {_MAINTAINED: "true"} if self._form == "net" else {}
-            delta.DeltaTable.create(
-                self._path, schema, mode="ignore", configuration=marks, raise_if_key_not_exists=False
-            )
-        there = delta.DeltaTable(self._path)
+        try:
+            there = delta.DeltaTable(self._path, storage_options=self._storage)
+        except delta.exceptions.TableNotFoundError:
+            there = self._created(delta)
         maintained = there.metadata().configuration.get(_MAINTAINED) == "true"
         if maintained != (self._form == "net"):
             raise SinkError(
@@ -203,6 +201,20 @@ class DeltaSink(StagedSink):
                 remedy="name another path",
             )
         return there
+
+    def _created(self, delta: Any) -> Any:
+        schema = pa.schema([self._schema.field(name).with_nullable(True) for name in self._columns])
+        marks = {_MAINTAINED: "true"} if self._form == "net" else {}
+        storage = self._storage
+        delta.DeltaTable.create(
+            self._path,
+            schema,
+            mode="ignore",
+            configuration=marks,
+            raise_if_key_not_exists=False,
+            storage_options=storage,
+        )
+        return delta.DeltaTable(self._path, storage_options=storage)
 
     def _replace(self, delta: Any, there: Any, table: pa.Table, number: Any) -> None:
         """The answer of a run that begins, in place of another one's; or the one row of an answer that has no more."""
@@ -221,12 +233,20 @@ def check_delta(declared: SinkDeclaration) -> None:
     """Rejects a wrong declaration, and touches no file."""
     reject_unknown(declared.properties, ["connector", "path", "commit_interval"], "a sink of connector 'delta'")
     _interval(declared.properties)
-    path = local_path(declared.properties.get("path", ""))
+    path = storage_path(declared.properties.get("path", ""))
     if not path:
         raise OptionError("connector 'delta' needs a path", remedy="write path = '..', the folder of the table")
     if declared.within is not None:
         declared.within.check(path)
     _deltalake()
+
+
+def _storage_options(path: str) -> dict[str, str]:
+    """What delta-rs does not find in the environment by itself: that an endpoint without TLS is meant to be one."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if not path.startswith(("s3://", "s3a://")) or not endpoint.startswith("http://"):
+        return {}
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"}
 
 
 def _interval(properties: Mapping[str, str]) -> float:

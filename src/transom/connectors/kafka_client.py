@@ -106,13 +106,25 @@ def message_of(error: BaseException) -> str:
 
 
 def retriable(error: KafkaError) -> bool:
-    """Whether it may be otherwise in a moment: a broker that is away, or not the leader any more."""
+    """Whether it may be otherwise in a moment: a broker that is away, has just started, or is not the leader any more.
+
+    The client library itself says so only of what it answers to a transaction.
+    """
     from confluent_kafka import KafkaError as Codes
 
     return bool(error.retriable()) or error.code() in (
         *(Codes._TRANSPORT, Codes._ALL_BROKERS_DOWN, Codes._TIMED_OUT, Codes._RESOLVE, Codes._WAIT_COORD),
         *(Codes.NOT_COORDINATOR, Codes.COORDINATOR_NOT_AVAILABLE, Codes.COORDINATOR_LOAD_IN_PROGRESS),
         *(Codes.LEADER_NOT_AVAILABLE, Codes.NOT_LEADER_FOR_PARTITION, Codes.BROKER_NOT_AVAILABLE),
+        *(
+            Codes.FENCED_LEADER_EPOCH,
+            Codes.UNKNOWN_LEADER_EPOCH,
+            Codes.OFFSET_NOT_AVAILABLE,
+            Codes.REPLICA_NOT_AVAILABLE,
+        ),
+        *(Codes.REQUEST_TIMED_OUT, Codes.NETWORK_EXCEPTION, Codes.KAFKA_STORAGE_ERROR, Codes.CONCURRENT_TRANSACTIONS),
+        *(Codes.NOT_ENOUGH_REPLICAS, Codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Codes.UNSTABLE_OFFSET_COMMIT),
+        Codes._NOENT,  # of a partition no leader is known
     )
 
 
@@ -217,10 +229,13 @@ class Topic:
                 return answer
             except (KafkaException, NotInTime) as error:
                 known = error.args[0] if isinstance(error, KafkaException) else None
-                if known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                missing = known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                over = time.monotonic() > deadline
+                if missing and (self.begins or over):  # a broker that has just started may not know it yet
                     raise self._missing() from None
                 self._handle.poll(0)
-                if (known is not None and not retriable(known)) or self._shut_out or time.monotonic() > deadline:
+                may_pass = missing or known is None or retriable(known)
+                if not may_pass or self._shut_out or over:
                     self._give_up(known)
                 time.sleep(0.2)
 
