@@ -81,7 +81,10 @@ QUERIES = [
     *(f"SET lifetimes = 'negative'; {query}" for query in EITHER_WAY),
     "SELECT k, SUM(f) FROM s GROUP BY k",
     "SELECT k FROM s QUALIFY RANK() OVER (ORDER BY f) <= 2",
-    *(f"SET joinagg = '{name}'; SELECT b.v, COUNT(*) {PAIRS} GROUP BY b.v" for name in ("factorised", "ic", "tc")),
+    *(
+        f"SET joinagg = '{name}'; SELECT b.v, COUNT(*) {PAIRS} GROUP BY b.v"
+        for name in ("factorised", "ic", "tc", "adaptive")
+    ),
     *(f"SET multiway = '{name}'; SELECT a.v {PAIRS}" for name in ("mjoin", "parallel_mjoin", "parallel_tree")),
     *(f"SET slide_join = '{name}'; {SLIDING}" for name in ("incremental", "full", "hybrid")),
     f"SET memory = '64 MB'; {SLIDING}",
@@ -247,7 +250,7 @@ def test_a_tactic_from_outside_is_planned_explained_run_and_saved(monkeypatch: p
     assert HandedState in classes_in(pipeline.state)
 
 
-ALWAYS_STEPPED = {"CreditKernel", "CreditScanKernel", "FactorisedKernel", "IncrementalKernel", "MergeAggregateKernel"}
+ALWAYS_STEPPED = {"CreditKernel", "CreditScanKernel", "IncrementalKernel", "MergeAggregateKernel"}
 """Aggregates over joins, which are stepped though nothing comes in."""
 
 

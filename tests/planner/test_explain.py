@@ -40,6 +40,7 @@ def test_the_tree_of_a_join() -> None:
         "   │  keeps 16 bytes per argument and row of the join alive, totals per group; O(1) a row; fragment 1",
         "   │  not factorised: (a < c) is a predicate between inputs that is not an equality of all of them",
         "   │  not tc: rows of input 2 may match before it is known when they end",
+        "   │  not adaptive: factorised, which it changes to, cannot run it",
         "   │  not ic: not requested",
         "   └─ #7 join lazy_hash: S.k = T.k AND (a < c)",
         "      │  keeps the rows alive of both sides, and a list node per open pair; "

@@ -47,7 +47,7 @@ def growing(query: str) -> list[tuple[str, tuple[str, ...]]]:
         ("INSERT INTO latest SELECT k FROM s WHERE k > 1", ["the answer s"]),
         ("SELECT s.k FROM s JOIN c USING (k)", ["join lazy_hash s", "the answer s"]),
         ("SELECT COUNT(*) FROM ISTREAM(SELECT k FROM s [ROWS 3])", []),
-        ("SELECT SUM(s.k) FROM s JOIN r ON s.k = r.k", ["join-aggregate factorised s r"]),
+        ("SELECT SUM(s.k) FROM s JOIN r ON s.k = r.k", ["join-aggregate adaptive s r"]),
     ],
 )
 def test_what_keeps_rows_that_never_end_grows(query: str, what: list[str]) -> None:

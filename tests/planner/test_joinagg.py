@@ -31,9 +31,10 @@ THREE = f"{TWO}, C [RANGE 1 MINUTE]"
 
 
 def planned(text: str, **options: str) -> Operator:
+    """The plan of a query, of a tactic that stays unless SET adapt says otherwise."""
     catalogue = Catalogue()
     parse_statements(DECLARED, catalogue)
-    catalogue.options.update(options)
+    catalogue.options.update({"adapt": "off"} | options)
     return plan(bind_query(text, catalogue), catalogue)
 
 
@@ -70,7 +71,7 @@ def reasons(operator: Operator) -> dict[str, str]:
 def test_the_first_tactic_that_can_run_it_does(text: str, tactic: str) -> None:
     found = join_aggregate(text)
     assert found.tactic.name == tactic
-    assert set(reasons(found)) == {"factorised", "tc", "ic", "pc"} - {tactic}
+    assert set(reasons(found)) == {"factorised", "tc", "ic", "adaptive", "pc"} - {tactic}
     assert reasons(found)["pc"] == f"{tactic} does it with less"
 
 
@@ -91,7 +92,7 @@ def test_what_only_the_pipeline_can_do(text: str, reason: str) -> None:
     operators = list(planned(text).walk())
     assert not any(isinstance(each.node, JoinAggregate) for each in operators)
     (aggregate,) = [each for each in operators if each.kind == "Aggregate"]
-    assert list(reasons(aggregate)) == ["factorised", "ic", "tc"]
+    assert list(reasons(aggregate)) == ["factorised", "ic", "tc", "adaptive"]
     assert all(reason in reported for reported in reasons(aggregate).values())
     assert "row of the join alive" in aggregate.tactic.keeps
 
@@ -137,7 +138,7 @@ def test_a_tactic_can_be_forced(tactic: str) -> None:
     text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
     found = join_aggregate(text, joinagg=tactic)
     assert found.tactic.name == tactic
-    assert set(reasons(found).values()) == {"not requested"}
+    assert set(reasons(found).values()) == {"not requested", "SET adapt is 'off'"}
     assert {each.kind for each in planned(text, joinagg="pc").walk()} >= {"Join", "Aggregate"}
 
 
@@ -221,12 +222,13 @@ def lines(text: str, **options: str) -> list[str]:
 def test_the_tree_tells_the_tactic_its_bounds_and_the_rejections() -> None:
     reported = lines(f"SELECT A.d, COUNT(*) AS n, MIN(B.x) AS m FROM {TWO} WHERE A.k = B.k GROUP BY A.d")
     at = next(i for i, line in enumerate(reported) if "join-aggregate factorised" in line)
-    assert reported[at:][:5] == [
+    assert reported[at:][:6] == [
         f"{reported[at].split()[0]} join-aggregate factorised: partial count(*), min(x) by d over A.k = B.k",
         "keeps of the rows alive of all inputs the keys and 16 bytes per argument; totals per key, input and group, "
         "a heap entry per key and group; O(log rows alive) a row for each group under its key, whatever its matches; "
         "fragment 1",
         "not ic: min(x) cannot be computed from what it was and what leaves",
+        "not adaptive: SET adapt is 'off'",
         "not tc: factorised does it with less",
         "not pc: factorised does it with less",
     ]
@@ -239,7 +241,7 @@ def test_json_tells_the_same() -> None:
     (operator,) = [one for one in found["operators"] if one["operator"] == "JoinAggregate"]
     assert operator["tactic"] == "ic" and operator["needs"] == ["single", "single"]
     assert operator["description"] == "count(*) over ((x < x) AND (k <> k))"
-    assert [one["tactic"] for one in operator["not_taken"]] == ["factorised", "tc", "pc"]
+    assert [one["tactic"] for one in operator["not_taken"]] == ["factorised", "tc", "adaptive", "pc"]
     assert operator["keeps"].startswith("of the rows alive") and operator["costs"].startswith("O(1 + matches)")
 
 
@@ -260,10 +262,14 @@ class Counted:
 
 
 def decided(
-    keys: int, *given: MultiwayDecision, text: str = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
+    keys: int,
+    *given: MultiwayDecision,
+    text: str = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k",
+    adapt: str = "off",
 ) -> tuple[Any, Any]:
     catalogue = Catalogue()
     parse_statements(DECLARED, catalogue)
+    catalogue.options["adapt"] = adapt
     return plan_and_decisions(bind_query(text, catalogue), catalogue, Counted(keys), given)
 
 
@@ -292,3 +298,40 @@ def test_a_decision_about_an_aggregate_over_a_join_stands() -> None:
 
 def test_where_there_is_nothing_to_choose_no_estimate_decides() -> None:
     assert decided(100, text=f"SELECT COUNT(*) FROM {TWO}")[1] == ()
+
+
+def test_the_tactic_may_change_unless_that_is_turned_off() -> None:
+    text = f"SELECT A.d, COUNT(*) AS n, MIN(B.x) AS m FROM {TWO} WHERE A.k = B.k GROUP BY A.d"
+    reported = lines(text, adapt="on")
+    at = next(i for i, line in enumerate(reported) if "join-aggregate adaptive" in line)
+    assert reported[at + 1].split("; ")[-2].endswith("may change")
+    assert reported[at + 2 :][:4] == [
+        "not ic: min(x) cannot be computed from what it was and what leaves",
+        "not factorised: adaptive changes to what is better for what comes",
+        "not tc: adaptive changes to what is better for what comes",
+        "not pc: adaptive changes to what is better for what comes",
+    ]
+    with pytest.raises(UnsupportedError, match="SET adapt is 'off'"):
+        planned(text, joinagg="adaptive")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND B.k = C.k", "there are 3 inputs"),
+        (f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x < B.x", "factorised, which it changes to, cannot run it"),
+        (f"SELECT SUM(A.x * B.x) FROM {TWO} WHERE A.k = B.k", "factorised, which it changes to, cannot run it"),
+    ],
+)
+def test_what_cannot_change_says_why(text: str, reason: str) -> None:
+    assert reasons(join_aggregate(text, adapt="on"))["adaptive"] == reason
+
+
+def test_what_may_change_asks_for_no_estimate_and_what_was_decided_stands() -> None:
+    for keys in (1, 100):
+        root, decisions = decided(keys, adapt="on")
+        assert decisions == (MultiwayDecision("adaptive"),)
+        assert any(each.tactic.name == "adaptive" for each in root.walk())
+        assert decided(keys, *decisions, adapt="on")[1] == decisions
+    for tactic in ("factorised", "pc"):
+        assert decided(1, MultiwayDecision(tactic), adapt="on")[1] == (MultiwayDecision(tactic),)

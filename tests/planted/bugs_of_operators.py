@@ -404,8 +404,8 @@ AGGREGATE: Final = (
     Bug(
         "changes_within_a_step_unseen",
         "planner/final.py",
-        '"latest": (Aggregate,),',
-        '"latest": (Aggregate,), "changes": (Aggregate,),',
+        '"latest": (Aggregate, JoinAggregate, MergeAggregate),',
+        '"latest": (Aggregate, JoinAggregate, MergeAggregate), "changes": (Aggregate,),',
         "an answer that is reported with all its changes lacks those that do not last",
     ),
     Bug(

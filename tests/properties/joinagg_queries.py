@@ -5,6 +5,8 @@ A family says what there may be beside equalities of all inputs on one set of co
 - `one_key`: nothing, so that the factorised tactic can run it;
 - `predicates`: further predicates between the inputs, or no equality at all; two inputs, or windows that know ends;
 - `anything`: equalities that do not go all around, calls and keys over several inputs, DISTINCT.
+
+`one_key_of_two` is `one_key` of two inputs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class JoinAggregates(Generator):
         return f"{text};"
 
     def joined_aggregate(self, family: str) -> str:
-        count = self.pick((2, 2, 2, 3, 3, 4)) if family != "predicates" else self.pick((2, 2, 2, 3))
+        counts = {"predicates": (2, 2, 2, 3), "one_key_of_two": (2,)}
+        count = self.pick(counts.get(family, (2, 2, 2, 3, 3, 4)))
         self.noted.operators.add(f"aggregate of a join of {count}")
         keys = self.pick(_SETS)
         self.joined = 2 if count < 4 else 1  # wide windows, or rows would never meet; not too wide for four of them
@@ -119,7 +122,7 @@ class JoinAggregates(Generator):
                 options.append(f"SUM({column.name} * 3)")
             if column.type == "int" and self.chance(35):  # made of other calls; an argument that could fail
                 options = [f"VAR_POP({column.name})", f"STDDEV({column.name})", f"SUM({column.name} + 1)"]
-                options += [f"MIN({column.name} * 2)", f"VAR_SAMP({column.name} - 1) FILTER (WHERE {column.name} > 1)"]
+                options += [f"MIN({column.name} + 2)", f"VAR_SAMP({column.name} - 1) FILTER (WHERE {column.name} > 1)"]
             if family == "predicates" and self.chance(25):  # arguments that are computed for matches
                 whole = [other.name for other in columns if other.type == "int"]
                 options = [f"SUM({whole[0]} * {whole[-1]})", f"AVG({whole[0]} - {whole[-1]})"]

@@ -7,7 +7,13 @@ from typing import Final
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.deduplicate.tactic import DeduplicateTactic
 from transom.kernels.join.tactic import LazyHashTactic, NestedLoopTactic, RingHashTactic
-from transom.kernels.joinagg.tactic import CreditTactic, FactorisedTactic, IncrementalTactic, MergeTactic
+from transom.kernels.joinagg.tactic import (
+    AdaptiveTactic,
+    CreditTactic,
+    FactorisedTactic,
+    IncrementalTactic,
+    MergeTactic,
+)
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
 from transom.kernels.multiway.tactic import MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
 from transom.kernels.operator import Tactic
@@ -100,6 +106,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     FactorisedTactic,
     IncrementalTactic,
     CreditTactic,
+    AdaptiveTactic,
     MergeTactic,
     DistinctTactic,
     SetOperationTactic,

@@ -145,6 +145,24 @@ class LifetimeSet:
             return no_int64s(), no_int64s()
         return np.concatenate([p.slots for p in parts]), np.concatenate([p.te for p in parts])
 
+    def open_ids(self, capacity: int) -> Int64s:
+        """By slot below `capacity`, the open row id whose end it waits for, NO_OPEN_ID for all others."""
+        found = np.full(capacity, NO_OPEN_ID, dtype=np.int64)
+        waiting = np.flatnonzero(self.observer >= 0) if self.undetermined else no_int64s()
+        slots = self.observer[waiting]
+        while len(slots):
+            found[slots] = waiting
+            slots = self.next_observer[slots]
+            waiting, slots = waiting[slots >= 0], slots[slots >= 0]
+        return found
+
+    def ends(self, capacity: int) -> Int64s:
+        """By slot below `capacity`, the end that is known, FOREVER for all others."""
+        found = np.full(capacity, FOREVER, dtype=np.int64)
+        for run in (*self.runs, *self.unsorted):
+            found[run.slots] = run.te
+        return found
+
     @property
     def next_timer(self) -> int:
         """The earliest end that is known; of those that are open nobody knows."""

@@ -1,6 +1,8 @@
-"""Projections that only pick columns of a join are left to the join: it gathers no others then, and nothing is copied.
+"""What is left to the operator below, which then does it with less.
 
-In plans and counters such a projection stays what it is; it passes on what it gets.
+Projections that only pick columns of a join are left to the join: it gathers no others then, and nothing is copied. A
+merge of partial results has nothing to merge where it runs beside the one who makes them: one who can make the results
+themselves does so. In plans and counters they stay what they are; they pass on what they get.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from transom.kernels.joinagg.node import MergeAggregate
 from transom.kernels.kernel import Kernel
 from transom.kernels.operator import Operator
 from transom.kernels.select.select import ProjectKernel
@@ -21,6 +24,35 @@ class Picking(Protocol):
     """A kernel that can give some of its columns, in another order and under other names, instead of all."""
 
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> Kernel: ...
+
+
+@runtime_checkable
+class MakingResults(Protocol):
+    """A kernel of partial results that can give the results themselves, in this schema; `final` is as in `Site`."""
+
+    def whole(self, schema: pa.Schema, final: bool) -> Kernel: ...
+
+
+def fold_merges(
+    operators: Sequence[Operator],
+    kernels: list[tuple[Kernel, ...]],
+    given: Collection[int],
+    finals: Collection[int],
+) -> None:
+    """Where all partial results are made here, and nobody but the merge reads them."""
+    number = {id(operator): i for i, operator in enumerate(operators)}
+    readers = Counter(id(child) for operator in operators for child in operator.inputs)
+    for i, operator in enumerate(operators):
+        if not isinstance(operator.node, MergeAggregate) or id(operator.inputs[0]) not in number:
+            continue
+        below = number[id(operator.inputs[0])]
+        read_by_others = readers[id(operator.inputs[0])] != 1 or id(operator.inputs[0]) in given
+        if read_by_others or len(kernels[below]) != 1:
+            continue
+        partial = kernels[below][0]
+        if isinstance(partial, MakingResults):
+            kernels[below] = (partial.whole(operator.schema.held(), id(operator) in finals),)
+            kernels[i] = ()
 
 
 def fold_projections(operators: Sequence[Operator], kernels: list[tuple[Kernel, ...]], given: Collection[int]) -> None:

@@ -28,7 +28,7 @@ from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.to_stream.tactic import slide_windows_below
 from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.kernels.worker_pool import WorkerPool
-from transom.pipeline.folding import fold_projections
+from transom.pipeline.folding import fold_merges, fold_projections
 from transom.pipeline.spilling import Spilling, store_of
 from transom.pipeline.timers import Brought, Timers
 from transom.plan.algebra import TableScan, ToStream
@@ -100,6 +100,7 @@ class Part:
             self._kernel(i, operator, catalogue, tick, indexes, id(operator) in finals)
             for i, operator in enumerate(self.operators)
         ]
+        fold_merges(self.operators, self._kernels, given, finals)
         if whole:
             fold_projections(self.operators, self._kernels, given)
         self._sources = [
@@ -125,7 +126,7 @@ class Part:
         self.check_kernels(state, feeds)
 
     def check_kernels(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
-        """The same, of a state that is built like a fresh one."""
+        """Raise Unsound where a kernel says that its state cannot be one of its; all of it is built as a fresh one."""
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):

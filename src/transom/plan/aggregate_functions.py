@@ -1,6 +1,6 @@
 """The closed list of aggregates: how each is typed, and which calls of the few that are computed it is made of.
 
-`resolve_aggregate` is the only door. FILTER becomes an argument that is NULL where the condition does not hold, since
+`resolve_aggregate` is the only way in. FILTER becomes an argument that is NULL where the condition does not hold, since
 aggregates leave NULL out; so whatever computes a call need not know of it.
 """
 
@@ -147,8 +147,7 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
 
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         if within:
-            if len(written.order) != 1 or written.order[0].descending:
-                raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+            _one_ordered(function, written)
             value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
         else:
             value, many = written.arguments
@@ -168,10 +167,18 @@ def _all_or_null(values: list[Expression]) -> Expression:
     return Case((Call("is_null", (values[0],), BOOLEAN),), (Literal(None, found.type),), found)
 
 
-def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
-    """The second argument is how far it may be off: here it never is."""
+def _one_ordered(function: AggregateFunction, written: WrittenAggregate) -> None:
+    """WITHIN GROUP has one value, in ascending order."""
+    if not written.order:
+        what = f"{function.name.upper()} needs its value in WITHIN GROUP (ORDER BY ..)"
+        raise QueryError(what, remedy=f"write {function.usage}, or QUANTILE_CONT(a, 0.95)")
     if len(written.order) != 1 or written.order[0].descending:
         raise QueryError(f"{function.name.upper()} takes one value, in ascending order", remedy=function.usage)
+
+
+def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """The second argument is how far it may be off: here it never is."""
+    _one_ordered(function, written)
     value = written.order[0].expression
     if not is_number(value.type) and value.type != NULL:
         remedy = "write PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY value)"

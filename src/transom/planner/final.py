@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.operator import Operator
 from transom.plan.algebra import Aggregate, Filter, Node, OuterJoin, Project, SemiJoin, SetOperation
 
 SHOWN_LESS: Final[dict[str, tuple[type[Node], ...]]] = {
-    "net": (Aggregate,),
-    "latest": (Aggregate,),
+    "net": (Aggregate, JoinAggregate, MergeAggregate),
+    "latest": (Aggregate, JoinAggregate, MergeAggregate),
     "lifetimes": (OuterJoin, SemiJoin),
 }
 """By the form of an answer."""

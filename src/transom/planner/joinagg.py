@@ -3,7 +3,8 @@
 Those that do without the join are in `kernels/joinagg/tactic.py`; pc takes anything: it is the join, and the aggregate
 of its rows.
 
-Unless one is forced, the first that can is taken; but where a row is known to have few matches, the join is.
+Unless one is forced, the first that can is taken; but where a row is known to have few matches, the join is. Where the
+tactic can change while the query runs, and may (SET adapt), that is left to what comes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from transom.core.errors import UnsupportedError
 from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.joinagg.shape import Shape, may_fail
-from transom.kernels.joinagg.tactic import JoinAggregateTactic, MergeTactic
+from transom.kernels.joinagg.tactic import AdaptiveTactic, JoinAggregateTactic, MergeTactic
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, column
 from transom.kernels.select.tactic import FilterTactic, ProjectTactic
 from transom.plan.algebra import Aggregate, Filter, Project, Relation, a_relation
@@ -29,6 +30,8 @@ PIPELINE: Final = "pc"
 """The tactic that is none of its own: the join, and the aggregate of its rows."""
 
 TACTICS: Final = (*(tactic.name for tactic in tactics_of(JoinAggregate)), PIPELINE)
+
+ADAPTIVE: Final = AdaptiveTactic.name
 
 FEW_MATCHES: Final = 8.0
 """Up to so many join rows a row, pc takes no longer than factorised, which takes as long whatever the matches."""
@@ -43,6 +46,7 @@ class JoinAggregateChoice:
 
     name: str
     not_taken: tuple[tuple[str, str], ...]
+    adapt: str = "on"
 
 
 def choose(
@@ -52,6 +56,7 @@ def choose(
     forced: str,
     decided: str | None = None,
     matches: Callable[[], float | None] = lambda: None,
+    adapt: str = "on",
 ) -> JoinAggregateChoice:
     """The first tactic that says yes; a forced one that says no is an error with its reason.
 
@@ -62,11 +67,15 @@ def choose(
     reasons: dict[str, str | None] = {
         tactic.name: everywhere or tactic.unsupported(shape, inputs) for tactic in _tactics()
     }
+    if adapt == "off":
+        reasons[ADAPTIVE] = reasons[ADAPTIVE] or "SET adapt is 'off'"
     reasons[PIPELINE] = None
     possible = [tactic for tactic, why in reasons.items() if why is None]
     name = possible[0] if forced == "auto" else forced
     less = f"{name} does it with less"
-    if forced == "auto" and name == "factorised":
+    if forced == "auto" and ADAPTIVE in possible and decided not in ("factorised", "pc"):
+        name, less = ADAPTIVE, f"{ADAPTIVE} changes to what is better for what comes"
+    elif forced == "auto" and name == "factorised":
         if decided in ("factorised", "pc"):
             name, less = decided, f"the checkpoint was written with {decided}"
         elif (found := matches()) is not None:
@@ -80,7 +89,7 @@ def choose(
         )
     not_taken = [(tactic, why) for tactic, why in reasons.items() if why is not None]
     not_taken += [(tactic, less if forced == "auto" else "not requested") for tactic in possible if tactic != name]
-    return JoinAggregateChoice(name, tuple(not_taken))
+    return JoinAggregateChoice(name, tuple(not_taken), adapt)
 
 
 def _tactics() -> Iterator[type[JoinAggregateTactic]]:
@@ -158,6 +167,8 @@ def _computed(
     )
     (kind,) = (each for each in _tactics() if each.name == choice.name)
     chosen = kind.chosen(shape, choice.not_taken)
+    if isinstance(chosen, AdaptiveTactic):
+        chosen = replace(chosen, watch=choice.adapt)
     written = (*shape.predicates, *shape.keys)
     made = Operator(joined, chosen, below, None, needs, open_ends=True, written=written)
     if not partial:

@@ -268,8 +268,8 @@ class Planner:
 
         number, forced = len(self.joinaggs), self.option("joinagg")
         decided = self.decided[number] if number < len(self.decided) else None
-        choice = joinagg.choose(shape, inputs, self.negative, forced, decided, matches)
-        if forced == "auto" and choice.name in ("factorised", "pc"):
+        choice = joinagg.choose(shape, inputs, self.negative, forced, decided, matches, self.option("adapt"))
+        if forced == "auto" and choice.name in ("factorised", "pc", joinagg.ADAPTIVE):
             self.joinaggs.append(MultiwayDecision(choice.name))
         return choice
 

@@ -141,7 +141,7 @@ class AggregateState:
         return self._of_groups(high)
 
     def _of_groups(self, high: int) -> AggregateState:
-        """The same with so many groups."""
+        """The state with no room but for so many groups."""
         return replace(
             self,
             key_values=self.key_values.first(min(high, self.key_values.capacity)),
@@ -503,8 +503,12 @@ class AggregateKernel:
         for text in range(self.text_width):
             state.texts.free(slots * self.text_width + text)
 
+    def result_type(self, c: int) -> pa.DataType:
+        """That of the results of a call."""
+        return self.schema.types[len(self.keys) + c]
+
     def _result(self, state: AggregateState, c: int, spec: AggregateSpec, words: Int64s) -> pa.Array:
-        type_ = self.schema.types[len(self.keys) + c]
+        type_ = self.result_type(c)
         top, hi, lo, n = self.words_of(c, words)
         if spec.function == "count":
             return pa.array(n, pa.int64())

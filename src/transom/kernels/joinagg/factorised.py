@@ -1,7 +1,7 @@
 """Aggregates over an equi-join of any number of inputs on one key, from the partial aggregates of each input per key.
 
 Meaning: at every instant, the aggregates of the join of the snapshots of all inputs, by group; a NULL key matches
-    nothing.
+    nothing. Without groups one row always, unless the results are partial.
 Emits: an open row when a group's results change, and the end of the one before; nothing while they stay equal.
 Keeps: per row alive its key, its group part and its arguments; per key, input and part the partial aggregates
     (`bundles.py`); per group its totals; for MIN and MAX an entry per key and group. Freed with the last row.
@@ -46,7 +46,7 @@ from transom.kernels.joinagg.factorised_loop import (
 from transom.kernels.joinagg.rows import GroupedRows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.joinagg.step_delta import show
-from transom.kernels.joinagg.totals import StepResults, Totals
+from transom.kernels.joinagg.totals import StepResults, Totals, settle, touch
 from transom.kernels.joinagg.tuple_index import FEW, TupleIndex
 from transom.kernels.kernel import Step, select_rows
 from transom.kernels.keys import encode_keys
@@ -84,7 +84,7 @@ class FactorisedKernel:
     spec: JoinAggregateSpec
 
     def start(self) -> FactorisedState:
-        assert self.spec.residual is None and all(self.spec.key_columns) and not self.spec.everything
+        assert self.spec.residual is None and all(self.spec.key_columns)
         return FactorisedState(
             rows=GroupedRows.of(self.spec),
             totals=Totals.of(self.spec),
@@ -109,6 +109,11 @@ class FactorisedKernel:
             used[slots[rows.input[slots] != i]] = False
             lifetimes.check_slots(used)
 
+    def next_timer(self, state: FactorisedState) -> int:
+        if self.spec.everything and not state.totals.started:
+            return BEGINNING
+        return min(known.next_timer for known in state.lifetimes)
+
     def step(self, state: FactorisedState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         left: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign
         came: list[tuple[Int64s, Int64s, int]] = []
@@ -123,18 +128,30 @@ class FactorisedKernel:
             came.append((admitted.te[gone], slots[gone], -1))
             state.lifetimes[i].add(slots[~gone], admitted.te[~gone], admitted.open_id[~gone])
         parts = [part for part in (*left, *came) if len(part[0])]  # of one instant what ends is taken first
-        if not parts:
+        begun = state.totals.begin(self.spec)
+        if not parts and not begun:
             return Delta(empty_batch(self.spec.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
-        t = np.concatenate([part[0] for part in parts])
-        slot = np.concatenate([part[1] for part in parts])
-        sign = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
+        t = np.concatenate([no_int64s(), *[part[0] for part in parts]])
+        slot = np.concatenate([no_int64s(), *[part[1] for part in parts]])
+        sign = np.concatenate([no_int64s(), *[np.full(len(part[0]), part[2], dtype=np.int64) for part in parts]])
         order = np.argsort(t, kind="stable")
-        out = self._advance(state, t[order], slot[order], sign[order])
+        out = StepResults.of(self.spec, min(len(t), AT_ONCE) + 1)
+        if begun:  # looked at once though nothing has come
+            groups, results = state.totals.arrays(), out.arrays()
+            touch(0, groups, results)
+            settle(
+                step.origin, True, False, self.spec.table, self.spec.float_width, state.rows.cells(self.spec), groups,
+                results,
+            )  # fmt: skip
+        self._advance(state, t[order], slot[order], sign[order], out)
         shown = show(self.spec, state.totals, state.rows, out, step)
-        ended = slot[sign < 0]
-        state.bundles.release(len(inputs), state.row_bundle[ended])
-        state.rows.release(self.spec, ended)
+        self._release(state, slot[sign < 0])
         return shown
+
+    def _release(self, state: FactorisedState, ended: Int64s) -> None:
+        """Forget rows that ended."""
+        state.bundles.release(len(self.spec.input_types), state.row_bundle[ended])
+        state.rows.release(self.spec, ended)
 
     def _admit(self, state: FactorisedState, i: int, delta: Delta) -> tuple[Int64s, Delta]:
         """Slots for the new rows of an input that have a key, and these rows."""
@@ -150,10 +167,9 @@ class FactorisedKernel:
         state.row_bundle[slots] = state.bundles.number(self.spec, i, keys, state.rows.part[slots])
         return slots, delta
 
-    def _advance(self, state: FactorisedState, t: Int64s, slot: Int64s, sign: Int64s) -> StepResults:
+    def _advance(self, state: FactorisedState, t: Int64s, slot: Int64s, sign: Int64s, out: StepResults) -> None:
         """Apply the events, ascending in t."""
         spec, totals = self.spec, state.totals
-        out = StepResults.of(spec, min(len(t), AT_ONCE) + 1)
         clock, done, met, room = BEGINNING, 0, 0, FEW
         group_inputs = np.array(spec.group_inputs, dtype=np.int64)
         bundle_width, _ = widths(spec)
@@ -167,8 +183,8 @@ class FactorisedKernel:
             used = np.array([clock, 0, 0, 0], dtype=np.int64)
             empty = np.empty(max(room, 1) if spec.heap_width else 0, dtype=np.int64)
             layout = BundleLayout(
-                len(spec.input_types), group_inputs, spec.partial, spec.table, spec.float_width, bundle_width,
-                state.row_bundle, state.links,
+                len(spec.input_types), group_inputs, spec.everything, spec.partial, spec.table, spec.float_width,
+                bundle_width, state.row_bundle, state.links,
             )  # fmt: skip
             entries = Entries(state.entries.arrays(), state.alive, empty)
             done, met = factorise(
@@ -180,4 +196,3 @@ class FactorisedKernel:
             state.entries.give_back(fresh.entries[used[ENTRIES] :])
             emptied = np.unique(empty[: used[LEFT]])
             state.entries.forget(emptied[state.alive[emptied] == 0])
-        return out

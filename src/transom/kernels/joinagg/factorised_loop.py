@@ -49,6 +49,7 @@ class BundleLayout(NamedTuple):
 
     inputs: int
     group_inputs: Int64s
+    everything: bool
     partial: bool
     table: Int64s
     width: int
@@ -79,7 +80,7 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
     `used` says how many of the fresh numbers are, and where the loop stands.
     """
     t, slot, sign = events
-    inputs, group_inputs, partial, table, width, _, row_bundle, links = layout
+    inputs, group_inputs, everything, partial, table, width, _, row_bundle, links = layout
     pairs, alive, left = entries
     fresh_groups, fresh_entries = fresh
     words, b_rows, b_roots = bundles.words, bundles.rows, bundles.roots
@@ -96,7 +97,7 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
     while i < len(t):
         if t[i] != used[CLOCK]:
             if fill[TOUCHED]:
-                emit_rows(used[CLOCK], np.bool_(False), partial, table, width, cells, groups, out)
+                emit_rows(used[CLOCK], everything, partial, table, width, cells, groups, out)
             used[CLOCK] = t[i]
         s = slot[i]
         way = sign[i]
@@ -159,7 +160,7 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
                     if current[j] >= 0:
                         break
                     current[j] = first[key * inputs + j]
-    emit_rows(used[CLOCK], np.bool_(False), partial, table, width, cells, groups, out)
+    emit_rows(used[CLOCK], everything, partial, table, width, cells, groups, out)
     return i, 0
 
 

@@ -32,7 +32,7 @@ def show(spec: JoinAggregateSpec, totals: Totals, rows: GroupedRows, out: StepRe
     ends = step.open_ids.close(out.open_id[:closed], out.end[:closed])
     group, ta, te = out.group[:made], out.ta[:made], out.te[:made]
     if made:
-        arrays = _keys(spec, totals, rows, group)
+        arrays = group_keys(spec, totals, rows, group)
         if spec.partial:
             arrays.append(pa.array(out.rows[:made], pa.int64()))
         for c, call in enumerate(spec.calls):
@@ -53,7 +53,8 @@ def float_totals(column: pa.Array) -> Int64s:
     return data[starts[0] : starts[-1]].copy().view(np.int64).reshape(-1, exact_sum.WIDTH)
 
 
-def _keys(spec: JoinAggregateSpec, totals: Totals, rows: GroupedRows, group: Int64s) -> list[pa.Array]:
+def group_keys(spec: JoinAggregateSpec, totals: Totals, rows: GroupedRows, group: Int64s) -> list[pa.Array]:
+    """The values that groups are grouped by."""
     found: dict[tuple[int, int], pa.Array] = {}
     for p, i in enumerate(spec.group_inputs):
         columns = spec.group_columns[i]
@@ -100,13 +101,18 @@ def _partial(
     if call.function == "count":
         return [counted]
     if not pa.types.is_floating(spec.argument_type(call)):
-        return [counted, *(pa.array(words, pa.int64()) for words in (top, hi, lo.view(np.int64)))]
+        return [counted, *sum_words(top, hi, lo)]
     width, count = spec.float_width, len(n)
     index = spec.table[c, OFFSET]
     digits = np.ascontiguousarray(out.floats[: count * width].reshape(count, width, exact_sum.WIDTH)[:, index])
     offsets: Any = np.arange(count + 1, dtype=np.int32) * _DIGITS
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(digits)]
     return [counted, pa.Array.from_buffers(pa.binary(), count, buffers)]
+
+
+def sum_words(top: Int64s, hi: Int64s, lo: cells.Words) -> list[pa.Array]:
+    """The columns of partial sums of whole numbers."""
+    return [pa.array(words, pa.int64()) for words in (top, hi, lo.view(np.int64))]
 
 
 def _extreme(spec: JoinAggregateSpec, rows: GroupedRows, c: int, type_: pa.DataType, hi: Int64s, n: Int64s) -> pa.Array:

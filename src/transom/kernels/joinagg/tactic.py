@@ -2,6 +2,7 @@
 
 | tactic | takes | keeps |
 | --- | --- | --- |
+| adaptive | what factorised takes, of two inputs | as factorised or pc, whichever is better for what comes |
 | factorised | inputs that are all on one set of keys, no other predicate | the rows alive, totals per key |
 | ic | two inputs, any predicate; COUNT, SUM, AVG, also of expressions over both | the rows alive |
 | tc | two inputs, or more on one key; any predicate; ends known at the match; groups of one input | and their credits |
@@ -11,12 +12,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from transom.core.schema import held_type
 from transom.kernels import description
+from transom.kernels.joinagg.adaptive import WATCH, AdaptiveKernel, AdaptiveState
 from transom.kernels.joinagg.credit import CreditKernel, CreditState
 from transom.kernels.joinagg.factorised import FactorisedKernel, FactorisedState
 from transom.kernels.joinagg.incremental import IncrementalKernel, IncrementalState
@@ -157,6 +160,38 @@ class CreditTactic(JoinAggregateTactic):
         costs = f"{matched} a row when it comes, O(1) when it ends"
         each = ", for each group that they meet" if shape.grouped_inputs else ""
         return cls(f"{_ROWS}, and their credits{each}; totals per group", costs, not_taken)
+
+
+@dataclass(frozen=True)
+class AdaptiveTactic(JoinAggregateTactic):
+    """Changes between factorised and pc while it runs. `first` is in force at first; `watch` is SET adapt."""
+
+    name = "adaptive"
+    states = (AdaptiveState,)
+
+    first: str = "factorised"
+    watch: str = WATCH
+
+    def kernel(self, spec: JoinAggregateSpec) -> Kernel:
+        raise NotImplementedError  # it depends on the inputs
+
+    def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
+        spec = _spec(_node(operator), operator.schema.held())
+        join = "ring_hash" if all(child.ends_grow for child in operator.inputs) else "lazy_hash"
+        return (AdaptiveKernel(spec, join, self.first, self.watch, site.final),)
+
+    @classmethod
+    def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:
+        if len(shape.relations) > 2:
+            return f"there are {len(shape.relations)} inputs"
+        why = FactorisedTactic.unsupported(shape, inputs)
+        return None if why is None else "factorised, which it changes to, cannot run it"
+
+    @classmethod
+    def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
+        keeps = f"{_ROWS} and their columns, and totals per key, input and group; or the rows and pairs alive"
+        known = FactorisedTactic.chosen(shape, ())
+        return cls(keeps, f"as factorised ({known.costs}) or pc (O(1 + matches) a row), may change", not_taken)
 
 
 class MergeTactic(Tactic):

@@ -1,0 +1,247 @@
+"""An aggregate over a join of two inputs whose tactic changes while it runs.
+
+Meaning: at every instant, the aggregates of the join of the snapshots of both inputs, by group, whatever the tactic.
+Emits: as the tactic in force; what was shown when the tactic changes stays as it is.
+Keeps: what the tactic in force keeps, beside factorised all columns of the rows alive; counts of what has passed.
+Needs: what both tactics need: two inputs joined on one set of keys and by nothing else.
+Costs: as the tactic in force; a change costs what the rows alive, and for pc their pairs, cost when they come.
+
+Rows, the pairs that they make and the groups that they meet are counted, and what the tactics would have cost follows
+from that (change_cost.py): from input and state alone, never from a clock, so a step that is taken again changes where
+it did. A tactic changes at the beginning of a step that brings something. All instants before that step are over; what
+is alive is brought to the new tactic as of the last of them (hosted.py), and what it shows is then what is shown.
+
+>>> from transom.core.delta import NO_OPEN_ID
+>>> from transom.kernels.joinagg.spec import JoinCall
+>>> from transom.state.open_ids import OpenIdPool
+>>> def rows(t): return Delta(pa.record_batch({"k": [1]}), np.array([t]), np.array([9]), np.full(1, NO_OPEN_ID), t + 1)
+>>> schema = pa.schema([("k", pa.int64()), ("n", pa.int64())])
+>>> spec = JoinAggregateSpec(((pa.int64(),),) * 2, ((0,), (0,)), None, ((0, 0),), (JoinCall("count"),), schema)
+>>> kernel, open_ids = AdaptiveKernel(spec, "ring_hash", "pc", watch=SHUFFLE), OpenIdPool()
+>>> state = kernel.start()
+>>> for t in range(1, 5):
+...     out = kernel.step(state, (rows(t), rows(t)), Step(t, t + 1, 0, open_ids))
+>>> out.values.column(1).to_pylist(), {change.after for change in state.changes} <= {"pc", "factorised"}
+([16], True)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, forever
+from transom.kernels.joinagg.change_cost import BETTER, LEAST_ROWS, LOOK, PRICES
+from transom.kernels.joinagg.hosted import (
+    FactorisedHost,
+    HostedTactic,
+    JoinedState,
+    MovableState,
+    PipelineHost,
+    Traffic,
+)
+from transom.kernels.joinagg.spec import KIND, SUM_FLOAT, JoinAggregateSpec
+from transom.kernels.kernel import Step, select_rows
+from transom.kernels.key_index import KeyIndex
+from transom.kernels.keys import encode_keys
+from transom.state.checks import need
+
+WATCH: Final = "on"
+SHUFFLE: Final = "shuffle"
+"""Change again and again, whatever it costs: to be tested."""
+
+MOST_NOTED: Final = 16  # changes that are remembered, the last ones
+
+
+@dataclass
+class TrafficCount:
+    """What has passed since costs were last looked at, and what the other tactic would have saved until then."""
+
+    rows: int = 0
+    pairs: float = 0.0
+    groups: float = 0.0
+    lost: float = 0.0
+
+
+@dataclass
+class TacticChange:
+    """That the tactic changed: at what instant, after how many rows of this operator, and why: pairs and groups a row,
+    microseconds a row of both tactics, and what had been lost until then in milliseconds."""
+
+    at: int
+    rows: int
+    before: str
+    after: str
+    pairs: float = 0.0
+    groups: float = 0.0
+    cost_before: float = 0.0
+    cost_after: float = 0.0
+    lost: float = 0.0
+
+
+@dataclass
+class AdaptiveState:
+    """`hosted` are the states of all tactics: of those that are not in force, fresh ones. `changed` counts changes."""
+
+    hosted: list[JoinedState | MovableState]
+    in_force: int
+    passed: TrafficCount = field(default_factory=TrafficCount)
+    rows: int = 0
+    changed: int = 0
+    changes: list[TacticChange] = field(default_factory=list)
+
+    def check(self) -> None:
+        need(0 <= self.in_force < len(self.hosted))
+
+
+@dataclass(frozen=True)
+class AdaptiveKernel:
+    """`join_tactic` is that of the join of pc, `first` the tactic that is in force at first; `final` as for aggregates.
+
+    `watch`: whether and how tactics change.
+    """
+
+    spec: JoinAggregateSpec
+    join_tactic: str
+    first: str
+    watch: str = WATCH
+    final: bool = False
+
+    def whole(self, schema: pa.Schema, final: bool) -> AdaptiveKernel:
+        """The same where there is nothing to merge: it gives the results, in this schema."""
+        return replace(self, spec=replace(self.spec, partial=False, schema=schema), final=final)
+
+    @cached_property
+    def tactics(self) -> tuple[HostedTactic, ...]:
+        factorised = FactorisedHost(self.spec)
+        if self.spec.partial and SUM_FLOAT in self.spec.table[:, KIND]:
+            return (factorised,)  # of the aggregate nobody knows the exact total behind a result
+        return (PipelineHost(self.spec, self.join_tactic, self.final), factorised)
+
+    def start(self) -> AdaptiveState:
+        names = [each.name for each in self.tactics]
+        first = names.index(self.first) if self.first in names else 0
+        return AdaptiveState([each.start() for each in self.tactics], first)
+
+    def check(self, state: AdaptiveState) -> None:
+        for host, own in zip(self.tactics, state.hosted, strict=True):
+            host.check(own)
+
+    def next_timer(self, state: AdaptiveState) -> int:
+        return self.tactics[state.in_force].next_timer(state.hosted[state.in_force])
+
+    def step(self, state: AdaptiveState, inputs: tuple[Delta, ...], step: Step) -> Delta:
+        moved = None
+        brings = any(len(delta) or delta.ends.chunks for delta in inputs)
+        if brings and step.before > step.origin and len(self.tactics) > 1:
+            change = self._shuffled(state, step) if self.watch == SHUFFLE else self._looked(state, step)
+            if change is not None:
+                moved = self._change(state, change, step)
+        out, traffic = self.tactics[state.in_force].step(state.hosted[state.in_force], inputs, step)
+        self._count(state, traffic)
+        return out if moved is None else _both(moved, out)
+
+    def _count(self, state: AdaptiveState, traffic: Traffic) -> None:
+        state.rows += traffic.rows
+        state.passed.rows += traffic.rows
+        state.passed.pairs += traffic.pairs
+        state.passed.groups += traffic.groups
+
+    def _shuffled(self, state: AdaptiveState, step: Step) -> TacticChange | None:
+        if (step.before * 0x9E3779B97F4A7C15 + state.rows * 0xBF58476D1CE4E5B9 >> 32) & 1:
+            return None
+        names = [each.name for each in self.tactics]
+        return TacticChange(step.before, state.rows, names[state.in_force], names[(state.in_force + 1) % len(names)])
+
+    def _looked(self, state: AdaptiveState, step: Step) -> TacticChange | None:
+        """The change that is due, if one is."""
+        passed = state.passed
+        if passed.rows < LEAST_ROWS or passed.rows + passed.pairs < LOOK:
+            return None
+        pairs, groups = passed.pairs / passed.rows, passed.groups / passed.rows
+        costs = {host.name: PRICES[host.name].a_row(pairs, groups) for host in self.tactics}
+        host, own = self.tactics[state.in_force], state.hosted[state.in_force]
+        best = min(costs, key=costs.__getitem__)
+        now, other = costs[host.name], min(cost for name, cost in costs.items() if name != host.name)
+        lost = max(0.0, passed.lost + (now - other) * passed.rows)
+        state.passed = TrafficCount(lost=lost)
+        if now <= BETTER * costs[best]:
+            return None
+        if lost < PRICES[best].to_change(host.alive(own), host.pairs_alive(own)):
+            return None
+        return TacticChange(step.before, state.rows, host.name, best, pairs, groups, now, costs[best], lost / 1_000)
+
+    def _change(self, state: AdaptiveState, change: TacticChange, step: Step) -> Delta | None:
+        """Take over what is alive and what is shown; gives what that changes in the answer, which is hardly ever more
+        than nothing: a partial result without rows is shown by one tactic and not by the other."""
+        names = [each.name for each in self.tactics]
+        was, old = self.tactics[state.in_force], state.hosted[state.in_force]
+        host = self.tactics[names.index(change.after)]
+        new = host.start()
+        at = step.before
+        given = tuple(
+            replace(delta, ta=np.full(len(delta.te), at - 1, dtype=np.int64), frontier=at) for delta in was.rows(old)
+        )
+        out, _ = host.step(new, given, replace(step, before=step.origin, frontier=at, emit_rows=None))
+        out = select_rows(out, out.open_id != NO_OPEN_ID)
+        keys, shown = was.shown(old)
+        place, gone = matched(keys, len(shown), out.values.columns[: len(keys)], len(out))
+        known = place >= 0
+        step.open_ids.close(out.open_id[known], np.full(int(known.sum()), at, dtype=np.int64))  # nobody heard of them
+        instead = out.open_id.copy()
+        instead[known] = shown[place[known]]
+        host.adopt(new, out.open_id, instead)
+        was.close(old, step)
+        state.hosted[state.in_force] = was.start()
+        state.in_force = names.index(change.after)
+        state.hosted[state.in_force] = new
+        state.passed = TrafficCount()
+        state.changed += 1
+        state.changes = [*state.changes[1 - MOST_NOTED :], change]
+        if known.all() and not len(gone):
+            return None
+        ends = step.open_ids.close(shown[gone], np.full(len(gone), at, dtype=np.int64))
+        fresh = select_rows(replace(out, ends=ends, frontier=step.frontier), ~known)
+        return replace(fresh, ta=np.full(len(fresh), at, dtype=np.int64), te=forever(len(fresh)))
+
+
+def matched(old: list[pa.Array], shown: int, new: list[pa.Array], count: int) -> tuple[Int64s, Int64s]:
+    """Where each new group is among the old ones, -1 for one that is not there; and the old ones that are not new."""
+    if not old:
+        place = np.zeros(count, dtype=np.int64) if shown else np.full(count, -1, dtype=np.int64)
+        return place, np.arange(shown) if not count else np.arange(0)
+    index = KeyIndex()
+    numbers, _ = index.number(encode_keys(old, shown))
+    others, _ = index.number(encode_keys(new, count))
+    where = np.full(index.slots.high, -1, dtype=np.int64)
+    where[numbers] = np.arange(shown)
+    there = np.zeros(index.slots.high, dtype=np.bool_)
+    there[others] = True
+    return where[others], np.flatnonzero(~there[numbers])
+
+
+def _both(moved: Delta, out: Delta) -> Delta:
+    """One delta of what the change made and of the step after it, which may end rows that the change began."""
+    te, open_id = moved.te.copy(), moved.open_id.copy()
+    closed, at = out.ends.arrays()
+    mine = np.isin(closed, open_id)
+    if mine.any():
+        for ended, when in zip(closed[mine].tolist(), at[mine].tolist(), strict=True):
+            te[open_id == ended] = when
+            open_id[open_id == ended] = NO_OPEN_ID
+        rest = Ends.of(closed[~mine], at[~mine])
+    else:
+        rest = out.ends
+    moved = select_rows(replace(moved, te=te, open_id=open_id), moved.ta < te)
+    return Delta(
+        pa.concat_batches([moved.values, out.values]),
+        np.concatenate([moved.ta, out.ta]),
+        np.concatenate([moved.te, out.te]),
+        np.concatenate([moved.open_id, out.open_id]),
+        out.frontier,
+        moved.ends + rest,
+    )
