@@ -20,8 +20,11 @@ from tests.cli.commands import command, environment, transom
 from tests.runtimes.spark.processes import command as command_of
 from tests.runtimes.spark.processes import descendants, kill, parent, wait_for_end, wait_until
 from transom.program.checkpoint_folder import STATE
+from transom.runtimes.spark.daemon import TASKS
 
 KILLS: Final = 20
+
+DAEMON: Final = "transom.runtimes.spark.daemon"
 
 
 class Server(Protocol):
@@ -90,8 +93,8 @@ def run_through_kills(
 
 
 def workers_of(run: int) -> list[int]:
-    """The processes in which Spark runs tasks."""
-    return sorted(pid for pid in descendants(run) if "transom.runtimes.spark.daemon" in command_of(parent(pid) or 0))
+    """The processes in which Spark runs tasks; the one in which a source plans belongs to the driver, and ends it."""
+    return sorted(pid for pid in descendants(run) if f"{DAEMON} {TASKS}" in command_of(parent(pid) or 0))
 
 
 def _await_epoch(run: subprocess.Popen[bytes], checkpoint: Path, work: Callable[[], None]) -> None:
@@ -109,7 +112,8 @@ def _running(arguments: Sequence[str | Path], errors: Path) -> Iterator[tuple[su
     """It, and a set for the processes that it has started; in the end all are killed. Where something was wrong it is
     shown what the run said."""
     with open(errors, "w") as said:
-        run = subprocess.Popen(command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=said)
+        shown = {**environment(), "PYTHONFAULTHANDLER": "1"}  # where it was, should it crash by itself
+        run = subprocess.Popen(command(*arguments), env=shown, stdout=subprocess.DEVNULL, stderr=said)
     started = set[int]()
     try:
         yield run, started
