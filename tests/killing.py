@@ -20,11 +20,10 @@ from tests.cli.commands import command, environment, transom
 from tests.runtimes.spark.processes import command as command_of
 from tests.runtimes.spark.processes import descendants, kill, parent, wait_for_end, wait_until
 from transom.program.checkpoint_folder import STATE
-from transom.runtimes.spark.daemon import TASKS
 
 KILLS: Final = 20
 
-DAEMON: Final = "transom.runtimes.spark.daemon"
+DAEMON: Final = "-m transom.runtimes.spark.daemon"
 
 
 class Server(Protocol):
@@ -93,8 +92,12 @@ def run_through_kills(
 
 
 def workers_of(run: int) -> list[int]:
-    """The processes in which Spark runs tasks; the one in which a source plans belongs to the driver, and ends it."""
-    return sorted(pid for pid in descendants(run) if f"{DAEMON} {TASKS}" in command_of(parent(pid) or 0))
+    """The processes in which Spark runs tasks: children of their daemon, but for the one that forks what the driver has
+    started as Python. Those plan sources, and a query ends with its own."""
+    every = descendants(run)
+    daemons = {pid for pid in every if DAEMON in command_of(pid) and DAEMON not in command_of(parent(pid) or 0)}
+    forking = {parent(pid) for pid in every}
+    return sorted(pid for pid in every if parent(pid) in daemons and pid not in forking)
 
 
 def _await_epoch(run: subprocess.Popen[bytes], checkpoint: Path, work: Callable[[], None]) -> None:
