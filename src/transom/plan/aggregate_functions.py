@@ -1,6 +1,6 @@
 """The closed list of aggregates: how each is typed, and which calls of the few that are computed it is made of.
 
-`resolve_aggregate` is the only door. FILTER becomes an argument that is NULL where the condition does not hold, since
+`resolve_aggregate` is the only way in. FILTER becomes an argument that is NULL where the condition does not hold, since
 aggregates leave NULL out; so whatever computes a call need not know of it.
 """
 
