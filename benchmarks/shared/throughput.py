@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -41,14 +41,19 @@ from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.group import GroupPipeline
 from transom.pipeline.memory import state_bytes, state_rows
+from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.plan import plan
+from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable, sharable
+from transom.planner.sharing_windows import SharableWindows, sharable_windows, widened
+
+Kind = TypeVar("Kind")
 
 PART: Final = {"part": "b"}
 SHARED, SEPARATE, ALONE = "shared", "separate", "alone"
 """`alone` is what the query with the largest window keeps by itself."""
-STREAMS: Final = ("a", "b")
+STREAMS: Final = ("a", "b", "c")
 DECLARATIONS: Final = "".join(
     f"CREATE STREAM {name} (ts TIMESTAMP, k BIGINT, v BIGINT, WATERMARK FOR ts AS ts);\n" for name in STREAMS
 )
@@ -60,20 +65,38 @@ MOST_ANSWERS: Final = 8_000_000
 TOGETHER: Final = 100
 """Separate queries that are in memory at once."""
 
-Pair = tuple[pa.RecordBatch, pa.RecordBatch]
+Batches = tuple[pa.RecordBatch, ...]
+"""One of each stream."""
+
+Shape = Literal["pairs", "three", "slides"]
+SLIDE: Final = 1_000
+"""In milliseconds."""
+SHAPES: Final[dict[str, str]] = {
+    "pairs": "",
+    "three": ", three streams",
+    "slides": f", windows that slide by {SLIDE:,}",
+}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """So many queries, `matches` a row and query on the mean; the largest window is in rows of one stream."""
+    """So many queries, `matches` a row and query on the mean; the largest window is in rows of one stream.
+
+    Of three streams a row has so many in each of the two others. Windows that slide do so by `SLIDE`.
+    """
 
     queries: int
     matches: float
     emit: str = "lifetimes"
     largest: int = LARGEST
+    shape: Shape = "pairs"
 
     def __str__(self) -> str:
-        return f"{self.queries} queries, {self.matches:g} matches a row and query, as {self.emit}"
+        return f"{self.queries} queries, {self.matches:g} matches a row and query, as {self.emit}{SHAPES[self.shape]}"
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return STREAMS[: 3 if self.shape == "three" else 2]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,6 +104,7 @@ class Cell:
             "queries": self.queries,
             "matches": self.matches,
             "emit": self.emit,
+            "shape": self.shape,
             "largest_window_rows": self.largest,
             "keys": self.keys,
             "batch_rows": self.batch,
@@ -105,12 +129,17 @@ class Cell:
         >>> Cell(100, 0.04).batch, Cell(100, 10.0).batch
         (65536, 4000)
         """
-        return min(MOST_ROWS, max(1, int(MOST_ANSWERS / (2 * self.queries * self.matches))))
+        answers = self.matches ** (len(self.streams) - 1)  # of a row
+        return min(MOST_ROWS, max(1, int(MOST_ANSWERS / (len(self.streams) * self.queries * answers))))
 
     @property
     def texts(self) -> list[str]:
-        join = "SELECT a.k, a.v, b.v FROM a [RANGE {0} MILLISECONDS], b [RANGE {0} MILLISECONDS] WHERE a.k = b.k"
-        return [join.format(window) for window in self.windows]
+        slide = f" SLIDE {SLIDE} MILLISECONDS" if self.shape == "slides" else ""
+        first, *others = self.streams
+        columns = ", ".join([f"{first}.k", *(f"{name}.v AS {name}" for name in self.streams)])
+        tables = ", ".join(f"{name} [RANGE {{0}} MILLISECONDS{slide}]" for name in self.streams)
+        equal = " AND ".join(f"{first}.k = {name}.k" for name in others)
+        return [f"SELECT {columns} FROM {tables} WHERE {equal}".format(window) for window in self.windows]
 
 
 @dataclass(frozen=True)
@@ -148,7 +177,7 @@ class Contestant(Protocol):
 
     counts: list[int]
 
-    def step(self, pair: Pair) -> None: ...
+    def step(self, rows: Batches) -> None: ...
 
     def states(self) -> list[Any]: ...
 
@@ -158,16 +187,15 @@ class Shared:
 
     def __init__(self, cell: Cell) -> None:
         catalogue, statements = _parsed(cell)
-        specs = []
-        for number, statement in enumerate(statements):
-            requested = sharable(statement.query, catalogue)
-            assert isinstance(requested, Sharable), requested
-            specs.append(ConsumerSpec(f"query-{number}", requested, cell.emit))
+        specs = [
+            ConsumerSpec(f"query-{number}", request, cell.emit)
+            for number, request in enumerate(_requests(cell, catalogue, [one.query for one in statements]))
+        ]
         self._group = GroupPipeline(specs, catalogue)
         self.counts = [0] * cell.queries
 
-    def step(self, pair: Pair) -> None:
-        for name, batch in zip(STREAMS, pair, strict=True):
+    def step(self, rows: Batches) -> None:
+        for name, batch in zip(STREAMS, rows, strict=False):
             self._group.subplan.push(name, batch)
         self._group.advance(self._count)
 
@@ -179,6 +207,18 @@ class Shared:
         return [self._group.subplan.state.part.operators, *([state.part.operators, state.emit] for state in runners)]
 
 
+def _requests(cell: Cell, catalogue: Catalogue, queries: Sequence[Node]) -> Sequence[Request]:
+    if cell.shape == "pairs":
+        return _of(Sharable, [sharable(query, catalogue) for query in queries])
+    found = _of(SharableWindows, [sharable_windows(query, catalogue) for query in queries])
+    return widened(found)
+
+
+def _of(kind: type[Kind], found: Sequence[object]) -> list[Kind]:
+    assert all(isinstance(one, kind) for one in found), found
+    return [one for one in found if isinstance(one, kind)]
+
+
 class Separate:
     """Some queries, each by itself."""
 
@@ -188,9 +228,9 @@ class Separate:
         self._pipelines = [Pipeline(plan(query, catalogue), catalogue, cell.emit) for query in queries]
         self.counts = [0] * len(numbers)
 
-    def step(self, pair: Pair) -> None:
+    def step(self, rows: Batches) -> None:
         for number, pipeline in enumerate(self._pipelines):
-            for name, batch in zip(STREAMS, pair, strict=True):
+            for name, batch in zip(STREAMS, rows, strict=False):
                 pipeline.push(name, batch)
             output, _ = pipeline.advance()
             if output is not None:
@@ -206,12 +246,12 @@ def measure(cell: Cell, effort: Effort) -> Outcome:
     shared, separate = Shared(cell), Separate(cell, first)
     brought = batches(cell)
     filling = list(islice(brought, -(-cell.largest // cell.batch)))
-    for pair in filling:
-        _timed(shared, [pair])
-        spent = len(crowds) * _timed(separate, [pair])
+    for each in filling:
+        _timed(shared, [each])
+        spent = len(crowds) * _timed(separate, [each])
     filled = sum(shared.counts)
     at_most = max(1, int(effort.most_seconds / effort.runs / spent))  # batches in a turn
-    turns: list[list[Pair]] = []
+    turns: list[list[Batches]] = []
     took: list[float] = []
     took_apart: list[float] = []
     while len(turns) < effort.runs and len(crowds) * sum(took_apart) < effort.most_seconds:
@@ -234,7 +274,7 @@ def measure(cell: Cell, effort: Effort) -> Outcome:
             took_apart[number] += _timed(separate, turn)
         _check(shared.counts[crowd.start :: crowd.step], separate.counts)
         kept_apart += Kept.of(separate.states())
-    rows = [sum(len(batch) for pair in turn for batch in pair) for turn in turns]
+    rows = [sum(len(batch) for each in turn for batch in each) for turn in turns]
     emitted = sum(shared.counts) - filled
     kept = Kept.of(shared.states())
     rates = {name: _rate(rows, seconds) for name, seconds in ((SHARED, took), (SEPARATE, took_apart))}
@@ -265,14 +305,14 @@ def crowds_of(queries: int) -> list[range]:
     return [range((queries - 1 - crowd) % count, queries, count) for crowd in range(count)]
 
 
-def batches(cell: Cell) -> Iterator[Pair]:
-    """Of both streams, without end; the same rows whenever it is asked."""
+def batches(cell: Cell) -> Iterator[Batches]:
+    """Of all streams, without end; the same rows whenever it is asked."""
     random = np.random.default_rng(11)
     first = 0
     while True:
         t = np.arange(first, first + cell.batch, dtype=np.int64) * 1_000
         first += cell.batch
-        yield _batch(t, cell.keys, random), _batch(t, cell.keys, random)
+        yield tuple(_batch(t, cell.keys, random) for _ in cell.streams)
 
 
 def _batch(t: Any, keys: int, random: np.random.Generator) -> pa.RecordBatch:
@@ -289,10 +329,10 @@ def _parsed(cell: Cell) -> tuple[Catalogue, Sequence[QueryStatement]]:
     return catalogue, [one for one in statements if isinstance(one, QueryStatement)]
 
 
-def _timed(contestant: Contestant, turn: Sequence[Pair]) -> float:
+def _timed(contestant: Contestant, turn: Sequence[Batches]) -> float:
     started = time.process_time()
-    for pair in turn:
-        contestant.step(pair)
+    for rows in turn:
+        contestant.step(rows)
     return time.process_time() - started
 
 
@@ -312,8 +352,13 @@ MATCHES: Final = (0.04, 1.0, 10.0)
 CELLS: Final = (
     *(Cell(queries, matches) for matches in MATCHES for queries in COUNTS),
     *(Cell(queries, MATCHES[0], "changes") for queries in COUNTS[:3]),
+    *(Cell(queries, 1.0, shape="three") for queries in COUNTS[1:3]),
+    *(Cell(queries, 1.0, shape="slides") for queries in COUNTS[1:3]),
 )
-QUICK_CELLS: Final = tuple(Cell(queries, matches, largest=20_000) for matches in MATCHES[:2] for queries in COUNTS[:3])
+QUICK_CELLS: Final = (
+    *(Cell(queries, matches, largest=20_000) for matches in MATCHES[:2] for queries in COUNTS[:3]),
+    *(Cell(10, 1.0, largest=5_000, shape=shape) for shape in ("three", "slides")),
+)
 EFFORT: Final = Effort(runs=5, seconds=0.5, most_seconds=20.0)
 QUICK_EFFORT: Final = Effort(runs=2, seconds=0.2, most_seconds=4.0)
 SUMMED_UP: Final = 100
@@ -332,12 +377,18 @@ def settings(options: Options) -> dict[str, Any]:
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """Null where the cell was not run."""
-    cells = {(one.cell["queries"], one.cell["matches"], one.cell["emit"]): one.cell for one in outcomes}
-    lifetimes, changes = (cells.get((SUMMED_UP, MATCHES[0], emit)) for emit in ("lifetimes", "changes"))
+    names = ("queries", "matches", "emit", "shape")
+    cells = {tuple(one.cell[name] for name in names): one.cell for one in outcomes}
+    lifetimes, changes = (cells.get((SUMMED_UP, MATCHES[0], emit, "pairs")) for emit in ("lifetimes", "changes"))
+    others = {shape: cells.get((SUMMED_UP, 1.0, "lifetimes", shape)) for shape in ("three", "slides")}
     return {
         "state_ratio_100": None if lifetimes is None else lifetimes["state_ratio"],
         "throughput_ratio_100": None if lifetimes is None else round(lifetimes["throughput_ratio"], 1),
         "throughput_ratio_100_changes": None if changes is None else round(changes["throughput_ratio"], 1),
+        **{
+            f"throughput_ratio_100_{shape}": None if cell is None else round(cell["throughput_ratio"], 1)
+            for shape, cell in others.items()
+        },
     }
 
 
@@ -360,7 +411,7 @@ def tables(outcomes: Outcomes) -> list[Table]:
 
 
 def _form(cell: Figures) -> str:
-    return "" if cell["emit"] == "lifetimes" else f", as {cell['emit']}"
+    return ("" if cell["emit"] == "lifetimes" else f", as {cell['emit']}") + SHAPES[cell["shape"]]
 
 
 def panels(outcomes: Outcomes) -> list[Panel]:

@@ -28,6 +28,7 @@ from benchmarks.shared.throughput import (
     Cell,
     Effort,
     Separate,
+    Shape,
     Shared,
     batches,
     crowds_of,
@@ -205,6 +206,14 @@ def test_shared_queries_keep_what_the_largest_keeps(
         assert found.about["state_ratio"] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.parametrize("shape", ["three", "slides"])
+def test_joins_of_three_and_windows_that_slide_are_shared_as_well(shape: Shape, small_batches: None) -> None:
+    found = measure(Cell(2, 1.0, largest=3_000, shape=shape), TINY_EFFORT)
+    streams = 3 if shape == "three" else 2
+    assert found.about["rows"] == 2 * streams * 200 and found.about["matches_measured"] > 0.3
+    assert found[SHARED]["state_rows"] < found[SEPARATE]["state_rows"]
+
+
 @pytest.mark.nightly
 def test_separate_queries_take_turns_in_crowds(small_batches: None, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = measure(Cell(5, 1.0, largest=500), TINY_EFFORT)
@@ -221,7 +230,7 @@ def _kept(outcome: Outcome) -> list[tuple[int, int]]:
 
 def test_answers_that_differ_are_noticed(small_batches: None, monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgetful(Separate):
-        def step(self, pair: shared_throughput.Pair) -> None:
+        def step(self, pair: shared_throughput.Batches) -> None:
             super().step((pair[0].slice(1), pair[1]))
 
     monkeypatch.setattr(shared_throughput, "Separate", Forgetful)

@@ -56,6 +56,7 @@ def test_one_window_is_written_in_many_ways(spellings: tuple[str, ...]) -> None:
         ("SELECT a FROM TUMBLE(s [ROWS 3], ts, 9 SECONDS)", "the time column is missing"),
         ("SELECT n FROM TUMBLE(sums, at, 9 SECONDS)", "takes the rows of one stream"),
         ("SELECT a FROM TUMBLE(ISTREAM(SELECT * FROM s), ts, 9 SECONDS)", "not the time column of a stream"),
+        ("SELECT a FROM TUMBLE('a.csv', ts, 9 SECONDS)", "CREATE STREAM s WITH (connector = 'files', path = 'a.csv'"),
         ("SELECT a FROM TUMBLE(s, ts)", "TUMBLE has no length"),
         ("SELECT a FROM TUMBLE(s, ts, 0 SECONDS)", "windows without a length"),
         ("SELECT a FROM TUMBLE(s, ts, 1 SECOND, 1 SECOND, 1 SECOND)", "too many durations"),

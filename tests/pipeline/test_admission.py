@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -134,6 +134,12 @@ def test_a_late_row_fails_the_query_where_that_is_asked_for_and_nothing_of_its_b
     assert caught.value.remedy and "1970-01-01 00:00:00.000017" in str(caught.value)
     assert (state.ledger.rows_in, state.ledger.late, state.ledger.waiting) == (2, 0, 2)
     assert sum(len(part.t) for part in state.waiting) == 2 and state.greatest == 10
+
+
+def test_a_late_row_of_a_file_that_was_not_declared_says_what_to_declare() -> None:
+    undeclared = replace(stream(0, late="fail"), name="a.csv [..]", properties={"connector": "files", "path": "a.csv"})
+    error = InputGate(undeclared, 1).late_row(17)
+    assert error.remedy and "path = 'a.csv', time = 'ts', bound = " in error.remedy
 
 
 # --- changing tables -------------------------------------------------------------------------------------------------

@@ -241,8 +241,8 @@ SHARING: Final = (
     Bug(
         "first_member_that_ends_overlooked",
         "kernels/shared_plan/windowed.py",
-        "ta, te = np.maximum(ta, begin), np.minimum(te, end)",
-        "ta, te = np.maximum(ta, begin), end",
+        "        te[i] = min(te[i], end)\n",
+        "        te[i] = end\n",
         "of a join of three streams that others share the tuples of a query live as long as their last member",
     ),
 )

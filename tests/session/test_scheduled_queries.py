@@ -133,6 +133,25 @@ def test_explain_says_what_is_scheduled_and_what_has_nothing_to_schedule() -> No
     assert "scheduled" not in session_of().explain(QUERIES)
 
 
+@pytest.mark.parametrize(("overload", "policy"), [("block", "mqt"), ("shed", "slack"), ("fail", "slack")])
+def test_auto_takes_the_policy_that_serves_what_happens_under_load(overload: str, policy: str) -> None:
+    session = session_of(schedule="auto", overload=overload)
+    assert f"scheduled by {policy}, " in session.explain(QUERIES)
+    for result in session.execute(QUERIES):
+        assert result.status is not None and result.status.overload is not None
+        assert result.status.overload.policy == policy
+
+
+def test_auto_leaves_to_others_what_needs_no_order() -> None:
+    """An aggregate that needs no pairs, and parts of any kind, are made as without it."""
+    without = "SELECT COUNT(*) AS n FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k"
+    text = ";".join(without.format(window) for window in (2, 9))
+    assert (
+        session_of(schedule="auto").explain(text).split("\n\n")[0].splitlines()[:4]
+        == (session_of().explain(text).split("\n\n")[0].splitlines()[:4])
+    )
+
+
 def test_queries_that_count_rows_are_not_scheduled_with_others() -> None:
     counting = QUERIES.replace("b [RANGE 2 SECONDS]", "b [ROWS 3]").replace("b [RANGE 5 SECONDS]", "b [ROWS 7]")
     plans = session_of(schedule="mqt").explain(counting).split("\n\n")

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,16 +106,19 @@ def test_arrow_types_become_sql_types() -> None:
         "day": pa.array([date(2024, 5, 1)], pa.date64()),
         "at": pa.array([NOON], pa.timestamp("ns", tz="Europe/Berlin")),
         "price": pa.array([decimal.Decimal("1.50")], pa.decimal128(9, 2)),
+        "wait": pa.array([1_500_000], pa.duration("ns")),
         "nothing": pa.nulls(1),
     }
     session.table("t", pa.table(columns))
     (row,) = session.run("SELECT * FROM t", emit="latest").to_pylist()
     assert row == {
         "u8": 255, "u64": decimal.Decimal(2**64 - 1), "half": 0.5, "text": "é", "known": "x", "day": date(2024, 5, 1),
-        "at": NOON.replace(tzinfo=UTC), "price": decimal.Decimal("1.50"), "nothing": None,
+        "at": NOON.replace(tzinfo=UTC), "price": decimal.Decimal("1.50"),
+        "wait": timedelta(milliseconds=1.5), "nothing": None,
     }  # fmt: skip
-    with pytest.raises(SourceError, match="column 'l' of 'u' is duration"):
-        session.table("u", pa.table({"l": [timedelta(1)]}))
+    for odd in (time(12), [timedelta(1)], {"a": timedelta(1)}):
+        with pytest.raises(SourceError, match=r"column 'l' of 'u' is .*, which no SQL type can hold"):
+            session.table("u", pa.table({"l": [odd]}))
     for nonsense in (3, "text", [1, 2], {"a": 1, "b": object()}):
         with pytest.raises(SourceError, match="cannot be read as a table"):
             session.table("u", nonsense)  # type: ignore[arg-type]

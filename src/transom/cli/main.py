@@ -27,7 +27,7 @@ _PATHS = (
     "Paths in the query file are relative to the folder of the file; those on the command line to the current folder."
 )
 _EXIT = (
-    "Exit codes: 0 it went well, 1 the query or its data is wrong, 2 wrong usage, 130 interrupted, 143 and 129 ended "
+    "Exit codes: 0 success, 1 error in the query or its data, 2 wrong usage, 130 interrupted, 143 and 129 ended "
     "by SIGTERM and SIGHUP."
 )
 
@@ -81,7 +81,7 @@ class _ArgumentParser(argparse.ArgumentParser):
 def command_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _ArgumentParser(
         prog="transom",
-        description="Standing SQL questions over streams, answered as the data arrives.",
+        description="Standing SQL queries over streams, on Spark or in one process.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     parser.add_argument("--version", action="version", version=f"transom {__version__}")
@@ -89,29 +89,28 @@ def command_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_shell(commands)
     _add_console(commands)
-    check = commands.add_parser("check", help="say whether a query file is right", epilog=f"{_PATHS} {_EXIT}")
+    check = commands.add_parser("check", help="validate a query file without running it", epilog=f"{_PATHS} {_EXIT}")
     _add_query_file(check)
     _add_within(check)
-    explain = commands.add_parser("explain", help="show how the queries of a file would run", epilog=_PATHS)
+    explain = commands.add_parser("explain", help="show the plans of the queries in a file", epilog=_PATHS)
     _add_query_file(explain)
     _add_within(explain)
-    explain.add_argument("--json", action="store_true", help="as JSON")
-    explain.add_argument("--analyze", action="store_true", help="run them, and show what each operator did")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+    explain.add_argument("--analyze", action="store_true", help="run the queries, and show what each operator did")
     _add_runtime(explain)
     compiling = commands.add_parser(
         "compile",
-        help="compile the loops of the engine now, not when the first query needs them",
-        description="Compiles the loops of the engine and keeps them: for the workers of a Spark that Transom starts, "
-        "or with --runtime local for queries in this process; NUMBA_CACHE_DIR in the environment is a place for both.",
+        help="compile the engine's kernels ahead of time, once per installation",
+        description="Compiles the engine's kernels and caches them: for the workers of a Spark that Transom starts, or "
+        "with --runtime local for queries in one process. Set NUMBA_CACHE_DIR in the environment to have one cache "
+        "for both.",
     )
-    _add_runtime(compiling, cores="how many processes compile (default: one for each core)")
+    _add_runtime(compiling, cores="number of compiling processes (default: one per core)")
     # Its options are those of the benchmark, which knows them itself.
     commands.add_parser("bench", help="list the benchmarks, or run one (in a checkout)", add_help=False)
-    demo = commands.add_parser(
-        "demo", help="a burning building: a day of readings, and the alarms that follow from them"
-    )
-    demo.add_argument("--keep", metavar="DIR", help="leave the readings, the query file and the answer in this folder")
-    demo.add_argument("--seed", type=int, default=7, help="which day it is (default %(default)s)")
+    demo = commands.add_parser("demo", help="run an example: a day of readings in a building, and its fire alarms")
+    demo.add_argument("--keep", metavar="DIR", help="keep the readings, the query file and the answer in this folder")
+    demo.add_argument("--seed", type=int, default=7, help="seed of the generated day (default %(default)s)")
     _add_runtime(demo)
     return parser
 
@@ -120,23 +119,25 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     run = commands.add_parser(
         "run",
         help="run the queries of a file",
-        description="Runs the queries of a file together, to the end of their input; with a checkpoint time stays open "
-        "there, and the next run goes on. INSERT writes to its sink; rows of other queries are printed. On a terminal "
-        "a display says how it is going. What became of every input row is reported at the end, on standard error.",
+        description="Runs the queries of a file together, to the end of their input; with --checkpoint the next run "
+        "resumes there. INSERT writes to its sink; the rows of other queries are printed. On a terminal there is a "
+        "live display. A summary that accounts for every input row is printed to standard error at the end.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     _add_query_file(run)
     _add_within(run)
     _add_runtime(run)
-    run.add_argument("--checkpoint", metavar="DIR", help="resume from the checkpoint in this folder, and renew it")
+    run.add_argument("--checkpoint", metavar="DIR", help="resume from the checkpoint in this folder, and update it")
     run.add_argument(
         "--every",
         metavar="N",
         type=_count,
-        help="steps between two checkpoints (default 16); on Spark every batch is one, and N means nothing",
+        help="steps between two checkpoints (default 16); ignored on Spark, where every batch is a checkpoint",
     )
     run.add_argument(
-        "--dead-letters", metavar="DIR", help="write rejected rows and their reasons to this folder, a folder a query"
+        "--dead-letters",
+        metavar="DIR",
+        help="write late and rejected rows, with reasons, below this folder, one folder per query",
     )
     how = run.add_mutually_exclusive_group()
     how.add_argument("--follow", action="store_true", help="wait for more input, until Ctrl-C")
@@ -145,24 +146,24 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         dest="end",
         action="store_const",
         const=False,
-        help="read all there is now, and leave time open: the next run goes on (what a run with --checkpoint does)",
+        help="read everything that is there now, and let the next run continue (default with --checkpoint)",
     )
     how.add_argument(
         "--end",
         action="store_true",
         default=None,
-        help="the input ends here: what waits for more is emitted, and no later run may bring any (what a run without "
-        "--checkpoint does)",
+        help="the input is complete: emit everything, and let no later run bring more rows (default without "
+        "--checkpoint)",
     )
     run.add_argument(
         "--console",
         metavar="HOST:PORT",
         nargs="?",
         const="",
-        help="show the run in a browser, on this machine alone unless an address says otherwise (default "
-        "127.0.0.1:4040; write it behind FILE.cql)",
+        help="show the run in a browser, on this machine only unless you give another address (default "
+        "127.0.0.1:4040; write it after FILE.cql)",
     )
-    run.add_argument("--plain", action="store_true", help="no display, on a terminal either")
+    run.add_argument("--plain", action="store_true", help="no live display on a terminal")
     _add_display_options(run)
     _add_watching(run)
 
@@ -174,35 +175,37 @@ def _add_watching(run: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         nargs="?",
         const="127.0.0.1:9464",
-        help="serve figures for Prometheus at /metrics and as JSON at /status (default %(const)s; port 0: a free one)",
+        help="serve Prometheus metrics at /metrics and JSON at /status (default %(const)s; port 0: any free port)",
     )
     run.add_argument(
         "--flight",
         metavar="HOST:PORT",
         nargs="?",
         const="127.0.0.1:9465",
-        help="serve the answers as they are and were (SET history) by SQL over Arrow Flight (default %(const)s)",
+        help="serve live answers, and past ones (SET history), by Arrow Flight SQL (default %(const)s)",
     )
-    run.add_argument("--status", metavar="FILE", help="keep a file with the status as JSON, renewed every second")
+    run.add_argument("--status", metavar="FILE", help="write the status as JSON to this file, every second")
     run.add_argument(
-        "--log", choices=["text", "json"], help="a line a batch, and warnings; on standard error, in place of a display"
+        "--log",
+        choices=["text", "json"],
+        help="log a line per batch, and warnings, to standard error instead of a display",
     )
-    run.add_argument("--log-file", metavar="FILE", help="where these lines go; it is appended to")
+    run.add_argument("--log-file", metavar="FILE", help="append the log to this file")
 
 
 def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     shell = commands.add_parser(
         "shell",
-        help="type statements, and see their answers",
-        description="Statements are typed or pasted, each with a ; at its end, or come from standard input. HELP says "
-        "what else can be written.",
+        help="interactive shell",
+        description="Reads statements that end with ; from the keyboard or from standard input. HELP lists the other "
+        "commands.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     shell.add_argument(
-        "file", metavar="FILE.cql", nargs="?", help="statements to begin with; paths begin at its folder then"
+        "file", metavar="FILE.cql", nargs="?", help="statements to execute first; paths are relative to its folder"
     )
     _add_within(shell)
-    shell.add_argument("--follow", action="store_true", help="queries wait for more input, until they are stopped")
+    shell.add_argument("--follow", action="store_true", help="queries wait for more input until they are stopped")
     _add_runtime(shell)
     _add_display_options(shell)
 
@@ -210,13 +213,13 @@ def _add_shell(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_console(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     console = commands.add_parser(
         "console",
-        help="look at queries in a browser, and edit them",
-        description="Serves a page for a browser on this machine. The queries of FILE.cql run and wait for more input, "
-        "until Ctrl-C; of a CHECKPOINT what it tells is shown, and nothing runs.",
+        help="show and edit queries in a browser",
+        description="Serves the console on this machine. The queries of FILE.cql run and wait for more input until "
+        "Ctrl-C. With the folder of a CHECKPOINT nothing runs; its contents are shown.",
         epilog=f"{_PATHS} {_EXIT}",
     )
     console.add_argument(
-        "file", metavar="FILE.cql|CHECKPOINT", nargs="?", help="queries to begin with, or the folder of a checkpoint"
+        "file", metavar="FILE.cql|CHECKPOINT", nargs="?", help="queries to run, or the folder of a checkpoint"
     )
     _add_within(console)
     _add_runtime(console)
@@ -224,23 +227,23 @@ def _add_console(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--listen",
         metavar="HOST:PORT",
         default=None,
-        help="where the page is served (default 127.0.0.1:4040; port 0 takes one that is free)",
+        help="address of the page (default 127.0.0.1:4040; port 0: any free port)",
     )
     console.add_argument(
         "--allow-changes",
         action="store_true",
-        help="whoever opens the address that is printed may declare inputs, and start and stop queries",
+        help="anyone with the printed address may declare inputs, and start and stop queries",
     )
 
 
-def _add_runtime(parser: argparse.ArgumentParser, cores: str = "how many cores Spark may use (default: all)") -> None:
+def _add_runtime(parser: argparse.ArgumentParser, cores: str = "number of cores for Spark (default: all)") -> None:
     parser.add_argument(
         "--runtime",
         metavar="{spark,local}",
         type=_runtime,
         default=os.environ.get("TRANSOM_RUNTIME", "spark"),
-        help="where queries run: on Spark, which is started on this machine, or in this process; TRANSOM_RUNTIME in "
-        "the environment says it for all commands (default %(default)s)",
+        help="run queries on Spark, which is started on this machine, or in this process (default %(default)s; the "
+        "environment variable TRANSOM_RUNTIME changes the default)",
     )
     parser.add_argument("--cores", metavar="N", type=_count, help=cores)
 
@@ -250,19 +253,19 @@ def _add_display_options(parser: argparse.ArgumentParser) -> None:
         "--emit",
         choices=EMITS,
         default="changes",
-        help="how the answers that are printed look",
+        help="how printed answers are emitted (default %(default)s)",
     )
     parser.add_argument(
         "--format",
         choices=["table", "csv", "jsonl"],
-        help="how rows are printed (default: a table on a terminal, otherwise CSV)",
+        help="format of printed rows (default: a table on a terminal, otherwise CSV)",
     )
 
 
 def _add_query_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.cql", help="the query file; - is standard input")
     parser.add_argument(
-        "--set", metavar="OPTION=VALUE", action="append", default=[], help="as SET in the file, with the last word"
+        "--set", metavar="OPTION=VALUE", action="append", default=[], help="like SET in the file, and overrides it"
     )
 
 
@@ -270,8 +273,8 @@ def _add_within(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--within",
         metavar="DIR",
-        help="reject every file and folder that is not in this one, links resolved; without it a query file may read "
-        "and overwrite whatever you may",
+        help="reject files and folders outside of this one, with links resolved; without it a query file may read "
+        "and overwrite everything that you may",
     )
 
 

@@ -31,17 +31,17 @@ from transom.program.shown import shown
 from transom.session import Session, workspace_of
 
 HELP: Final = """\
-A statement may have several lines, and ends with a ;
+A statement ends with a ; and may span several lines.
 
-CREATE STREAM | TABLE | VIEW | SINK ..   declare something
-SELECT ..                                a query; its rows are shown as they come. Ctrl-C stops it
-INSERT INTO sink SELECT ..               a query that runs in the background
-EXPLAIN [ANALYZE] query                  how a query would run, or how it did
-SET option = value                       see SHOW OPTIONS
+CREATE STREAM | TABLE | VIEW | SINK ..   declare an input, a view or an output
+SELECT ..                                run a query and print its rows as they come; Ctrl-C stops it
+INSERT INTO sink SELECT ..               run a query in the background
+EXPLAIN [ANALYZE] query                  show the plan of a query, or run it and show what it did
+SET option = value                       change an option; SHOW OPTIONS lists them
 SHOW STREAMS | TABLES | VIEWS | SINKS | QUERIES | OPTIONS
-STOP n | STOP ALL                        end a query that runs in the background, or all of them
+STOP n | STOP ALL                        stop a query in the background, or all of them
 HELP                                     this text
-QUIT, or Ctrl-D                          leave; queries that still run are stopped"""
+QUIT, or Ctrl-D                          quit; queries that still run are stopped"""
 
 
 @dataclass(frozen=True)

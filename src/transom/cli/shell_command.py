@@ -57,7 +57,7 @@ def _typed(shell: Shell) -> None:
             text, workspace_of(shell.session).catalogue, [query.number for query in shell.running]
         ),
     )
-    screen.write("Statements end with ; and HELP says what there is.\n")
+    screen.write("Statements end with ; and HELP lists the commands.\n")
     while True:
         try:
             text = keyboard.read()

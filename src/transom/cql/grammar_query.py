@@ -342,6 +342,9 @@ def _read_function_input(reader: Reader) -> exp.Expr:
     if at_table_function(reader):
         return read_table_function(reader, _read_function_input)
     reader.take("TABLE")
+    if reader.word().kind == "text":
+        declared = f"CREATE STREAM s WITH (connector = 'files', path = '{reader.word().text}', time = 'ts')"
+        reader.reject(f"a stream or a view is expected, not the file {reader.word()}", f"{declared}, and write s here")
     return reader.name("a stream or a view")
 
 

@@ -33,6 +33,13 @@ IN_BATCHES: Final = 500_000
 """The time of a step where rows come in batches, unless one is given: each batch has a price of its own."""
 
 
+def policy_for(overload: str) -> str:
+    """What `auto` comes to. Where no row is ever lost deadlines mean nothing, and the quickest work first has most
+    queries soonest; else as much as can be has to be done before rows leave, which `slack` alone asks for.
+    """
+    return "mqt" if overload == "block" else "slack"
+
+
 def schedule_of(request: Sharable, catalogue: Catalogue, batches: bool = False) -> Schedule | str | None:
     """How the work of this join is put in order, or why it is not; None where nobody asks for it. Rows may come in
     batches.
@@ -52,4 +59,5 @@ def schedule_of(request: Sharable, catalogue: Catalogue, batches: bool = False) 
     if request.keys.left and option("join") != "nested_loop":
         return "rows find their partners by a key, at once; there is nothing to put in order"
     budget = catalogue.options.get("step_budget", IN_BATCHES) if batches else option("step_budget")
-    return Schedule(policy, option("overload"), option("buffer"), budget)
+    overload = option("overload")
+    return Schedule(policy_for(overload) if policy == "auto" else policy, overload, option("buffer"), budget)

@@ -94,7 +94,7 @@ def why_no_part(catalogue: Catalogue) -> str | None:
         return "SET sharing is 'off'"
     if option("lifetimes") == "negative":
         return "lifetimes are sent as negative tuples"
-    if option("schedule") != "off":
+    if option("schedule") not in ("off", "auto"):
         return "its work is put in order"
     if option("memory") is not None or option("slide_join") not in ("auto", "off"):
         return "its join is made slide by slide"

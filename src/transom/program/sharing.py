@@ -35,7 +35,7 @@ def request_of(planned: Planned) -> Sharable | str:
         return "SET sharing is 'off'"
     assert isinstance(planned.statement, QueryStatement | InsertStatement | ExplainStatement)
     found = sharable(planned.statement.query, planned.catalogue)
-    if isinstance(found, Sharable) and sharing == "auto" and schedule == "off":
+    if isinstance(found, Sharable) and sharing == "auto" and schedule in ("off", "auto"):
         tactic = _without_the_join(planned)
         if tactic is not None:
             # A row with many matches costs it no more than one with few: with a join it would.

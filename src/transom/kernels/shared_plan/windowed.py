@@ -25,14 +25,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from transom.core.delta import Delta, no_open_ids
+from transom.core.delta import Delta, no_int64s, no_open_ids
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
+from transom.kernels.jit import jit
 from transom.kernels.kernel import Step
 from transom.kernels.shared_plan.node import MemberWindow
-from transom.kernels.window.range import end_after
-from transom.kernels.window.slide_range import Waiting, ceil_to
+from transom.kernels.window.slide_range import Waiting
 
 
 @dataclass
@@ -62,41 +63,62 @@ class WindowedKernel:
 
     def step(self, state: WindowedState, inputs: tuple[Delta], step: Step) -> Delta:
         (tuples,) = inputs
-        parts = state.waiting if self.next_timer(state) < step.frontier else []
-        state.waiting = [] if parts else state.waiting
-        if len(tuples):
-            parts = [*parts, self._seen(tuples)]
-            ends = parts[-1].te[parts[-1].te < FOREVER]
-            state.last = max(state.last, int(parts[-1].ta.max(initial=BEGINNING)), int(ends.max(initial=BEGINNING)))
-        due: list[Waiting] = []
-        for part in parts:
+        due, later = [], []
+        for part in [*state.waiting, self._seen(tuples, state)]:
             begun = part.ta < step.frontier
-            due.append(_chosen(part, begun))
-            if not begun.all():
-                state.waiting.append(_chosen(part, ~begun))
-        values = pa.concat_batches([part.values for part in due]) if due else empty_batch(self.schema)
-        ta, te = (np.concatenate([getattr(part, name) for part in due] or [_NONE]) for name in ("ta", "te"))
+            count = int(np.count_nonzero(begun))
+            if count:
+                due.append(_chosen(part, begun, count))
+            if count < len(begun):
+                later.append(_chosen(part, ~begun, len(begun) - count))
+        state.waiting = later
+        if not due:
+            none = no_int64s()
+            return Delta(empty_batch(self.schema), none, none, none, step.frontier)
+        values = pa.concat_batches([part.values for part in due]) if len(due) > 1 else due[0].values
+        ta, te = np.concatenate([part.ta for part in due]), np.concatenate([part.te for part in due])
         return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
 
-    def _seen(self, tuples: Delta) -> Waiting:
+    def _seen(self, tuples: Delta, state: WindowedState) -> Waiting:
         """The tuples that are the query's, and when."""
         ta, te = np.full(len(tuples), BEGINNING), np.full(len(tuples), FOREVER)
         for member in self.members:
             t = tuples.values.column(member.time).cast(pa.int64()).to_numpy()
-            t = t - t % self.tick
-            begin, end = t, end_after(t, member.length)
-            if member.slide is not None:
-                begin, end = ceil_to(begin, member.slide), ceil_to(end, member.slide)
-            ta, te = np.maximum(ta, begin), np.minimum(te, end)
-        values = pa.RecordBatch.from_arrays([tuples.values.column(i) for i in self.columns], schema=self.schema)
-        return _chosen(Waiting(values, ta, te), ta < te)
+            within(t, member.length, member.slide or 0, self.tick, ta, te)
+        columns = [tuples.values.column(i) for i in self.columns]
+        values = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        seen = ta < te
+        found = _chosen(Waiting(values, ta, te), seen, int(np.count_nonzero(seen)))
+        state.last = latest(found.ta, found.te, state.last)
+        return found
 
 
-def _chosen(part: Waiting, rows: npt.NDArray[np.bool_]) -> Waiting:
-    if rows.all():
+def _chosen(part: Waiting, rows: npt.NDArray[np.bool_], count: int) -> Waiting:
+    if count == len(rows):
         return part
     at = np.flatnonzero(rows)
-    return Waiting(part.values.take(pa.array(at)), part.ta[at], part.te[at])
+    taken = pa.array(at)
+    columns = [pc.take(column, taken, boundscheck=False) for column in part.values.columns]
+    return Waiting(pa.RecordBatch.from_arrays(columns, schema=part.values.schema), part.ta[at], part.te[at])
 
 
-_NONE = np.empty(0, dtype=np.int64)
+@jit
+def within(t, length, slide, tick, ta, te):  # type: ignore[no-untyped-def]
+    """Cut lifetimes down to those of members that came at t, in a window that is so long and slides so."""
+    for i in range(len(t)):
+        begin = t[i] - t[i] % tick if tick > 1 else t[i]
+        end = min(begin, FOREVER - length) + length
+        if slide > 0:
+            begin = -(-begin // slide) * slide
+            if end < FOREVER:
+                end = min(-(-end // slide) * slide, FOREVER)
+        ta[i] = max(ta[i], begin)
+        te[i] = min(te[i], end)
+
+
+@jit
+def latest(ta, te, last):  # type: ignore[no-untyped-def]
+    """The greatest finite instant of these lifetimes, or what was known."""
+    for i in range(len(ta)):
+        last = max(last, te[i] if te[i] < FOREVER else ta[i])
+    return last
