@@ -68,8 +68,6 @@ EMPTY_NAMES: Final = {"util", "utils", "helper", "helpers", "common", "base", "m
 UNSAFE_MODULES: Final = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
 CONNECTOR_PROTOCOLS: Final = ("Source", "Sink", "TaskWriter", "Connector", "OpenSink")
 MOST_PARAMETERS: Final = 12
-STILL_CROWDED: Final = {"transom.runtimes.spark.query"}
-"""Modules that are not yet held to it."""
 
 TYPES: Final = "TYPE_CHECKING"
 KERNEL_LINES: Final = ("Meaning:", "Emits:", "Keeps:", "Needs:", "Costs:")
@@ -337,7 +335,6 @@ def crowded_functions(modules: Mapping[str, Module]) -> list[str]:
     return [
         f"{module.name}:{node.lineno}: {node.name} has more than {MOST_PARAMETERS} parameters"
         for module in modules.values()
-        if module.name not in STILL_CROWDED
         for node in ast.walk(module.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and len([each for each in _parameters(node) if each not in ("self", "cls")]) > MOST_PARAMETERS

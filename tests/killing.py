@@ -23,6 +23,8 @@ from transom.program.checkpoint_folder import STATE
 
 KILLS: Final = 20
 
+DAEMON: Final = "-m transom.runtimes.spark.daemon"
+
 
 class Server(Protocol):
     """It keeps what it has when it is killed, and is found where it was when it starts again."""
@@ -90,8 +92,12 @@ def run_through_kills(
 
 
 def workers_of(run: int) -> list[int]:
-    """The processes in which Spark runs tasks."""
-    return sorted(pid for pid in descendants(run) if "transom.runtimes.spark.daemon" in command_of(parent(pid) or 0))
+    """The processes in which Spark runs tasks: children of their daemon, but for the one that forks what the driver has
+    started as Python. Those plan sources, and a query ends with its own."""
+    every = descendants(run)
+    daemons = {pid for pid in every if DAEMON in command_of(pid) and DAEMON not in command_of(parent(pid) or 0)}
+    forking = {parent(pid) for pid in every}
+    return sorted(pid for pid in every if parent(pid) in daemons and pid not in forking)
 
 
 def _await_epoch(run: subprocess.Popen[bytes], checkpoint: Path, work: Callable[[], None]) -> None:
@@ -109,7 +115,8 @@ def _running(arguments: Sequence[str | Path], errors: Path) -> Iterator[tuple[su
     """It, and a set for the processes that it has started; in the end all are killed. Where something was wrong it is
     shown what the run said."""
     with open(errors, "w") as said:
-        run = subprocess.Popen(command(*arguments), env=environment(), stdout=subprocess.DEVNULL, stderr=said)
+        shown = {**environment(), "PYTHONFAULTHANDLER": "1"}  # where it was, should it crash by itself
+        run = subprocess.Popen(command(*arguments), env=shown, stdout=subprocess.DEVNULL, stderr=said)
     started = set[int]()
     try:
         yield run, started

@@ -15,7 +15,7 @@ from transom.kernels.worker_pool import WorkerPool, measured_handover
 
 
 def its_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+    return [thread for thread in threading.enumerate() if thread.name == "transom-worker"]
 
 
 @pytest.fixture(params=[1, 2, 5])

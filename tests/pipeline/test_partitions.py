@@ -53,7 +53,7 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every step is shared among threads, and none of them is left."""
     monkeypatch.setattr(partitions, "MANY_ROWS", 0)
     yield
-    assert not [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "transom-worker"]
 
 
 def planned(text: str, options: str = "") -> tuple[Operator, Catalogue]:

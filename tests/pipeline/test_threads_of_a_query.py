@@ -30,7 +30,7 @@ QUERY = "SELECT a.k FROM a [10 SECONDS], b [ROWS 5], c [10 SECONDS] WHERE a.k = 
 
 
 def its_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+    return [thread for thread in threading.enumerate() if thread.name == "transom-worker"]
 
 
 @pytest.fixture(autouse=True)

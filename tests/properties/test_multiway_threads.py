@@ -59,7 +59,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
         answer = (locally if random.random() < 0.7 else in_partitions)(example, random)
         reported = difference(example.expected, answer)
         assert reported is None, f"{tactic}: {example.text}\n(first: reference, second: the engine)\n{reported}"
-        assert not [thread for thread in threading.enumerate() if thread.name == "transom-crew"]
+        assert not [thread for thread in threading.enumerate() if thread.name == "transom-worker"]
 
     check()
-    assert ran["transom-crew"] > 5, ran  # how often depends on who is first
+    assert ran["transom-worker"] > 5, ran  # how often depends on who is first

@@ -72,7 +72,7 @@ def fixed_values(array: pa.Array) -> Array:
 
 
 def values_in(array: pa.Array, dtype: np.dtype[Any]) -> Array:
-    """As `fixed_values`, where somebody knows the type: to ask an array for it takes its time."""
+    """The values of a fixed-width array as this type, which the caller knows: to ask an array for it takes its time."""
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
         return np.zeros(len(array), dtype=dtype)
@@ -88,7 +88,7 @@ def text_parts(array: pa.Array) -> tuple[Int64s, Bytes]:
 
 
 def text_buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], Bytes]:
-    """The same as they lie."""
+    """Offsets and bytes of a string or binary array as they lie there: offsets of 32 bits, and nothing is copied."""
     if len(array) == 0:
         return np.zeros(1, dtype=np.int32), np.frombuffer(b"", dtype=np.uint8)
     _, offset_buffer, data_buffer = array.buffers()

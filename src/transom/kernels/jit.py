@@ -40,7 +40,7 @@ def when_compiling(notify: Callable[[], None]) -> Iterator[None]:
 
 
 def from_now_on_when_compiling(notify: Callable[[], None]) -> None:
-    """The same for as long as the process lives."""
+    """Call `notify` once, when the first loop is compiled that is not cached, however late that is."""
     event.register("numba:compile", _First(notify))  # type: ignore[no-untyped-call]
 
 

@@ -104,7 +104,7 @@ def ordered(values: Array, signed_zeros: bool = False) -> Hashes:
 
 
 def ordered_doubles(values: npt.NDArray[np.float64]) -> Hashes:
-    """The same for doubles among which there is one NaN and one zero."""
+    """Doubles, with one NaN and one zero among them, as unsigned words in the same order."""
     bits = values.view(np.uint64)
     negative = (bits & _SIGN) != 0
     return np.where(negative, ~bits, bits | _SIGN)

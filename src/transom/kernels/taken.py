@@ -41,7 +41,7 @@ def taken(columns: Sequence[pa.Array], rows: Int64s) -> list[pa.Array]:
 
 
 def taken_rows(batch: pa.RecordBatch, rows: Int64s) -> pa.RecordBatch:
-    """The same of a batch."""
+    """The rows of a batch at these positions."""
     if len(rows) < FEW or not batch.num_columns:  # without columns it is Arrow that knows how many there are
         return batch.take(pa.array(rows))
     return pa.RecordBatch.from_arrays(taken(batch.columns, rows), schema=batch.schema)

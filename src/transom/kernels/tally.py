@@ -85,7 +85,7 @@ class Tally:
     def number_by(
         self, batch: pa.RecordBatch, encoded: Keys, kept: Callable[[Sequence[pa.Array]], Sequence[pa.Array]] = list
     ) -> tuple[Int64s, Int64s]:
-        """The same where the rows have other keys, and are kept in another way; and the rows that brought a value."""
+        """The number of each row's value by keys that are given, and the rows that brought one."""
         columns = batch.columns
         keys, brought = self.keys.number(encoded)
         if self.keys.slots.high > self.counts.shape[1]:

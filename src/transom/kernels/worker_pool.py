@@ -105,7 +105,7 @@ class WorkerPool:
         if len(self._threads) < min(wanted, self.workers):
             with self._lock:
                 while len(self._threads) < min(wanted, self.workers):
-                    thread = Thread(target=_work, args=(self._inbox,), name="transom-crew", daemon=True)
+                    thread = Thread(target=_work, args=(self._inbox,), name="transom-worker", daemon=True)
                     self._threads.append(thread)
                     thread.start()
         for _ in range(wanted):

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -166,6 +167,13 @@ class RejectedRows:
     reasons: list[str]
 
 
+class _Mark(NamedTuple):
+    """The watermark of an input by what it has brought, and where it stands if it was left behind."""
+
+    own: int
+    stands: int
+
+
 @dataclass(frozen=True)
 class InputGate:
     """The gate of a stream or changing table: classifies rows and admits them."""
@@ -198,24 +206,23 @@ class InputGate:
         """Instants below it are complete, in a partition or in all. Forever once the source has ended."""
         if state.ended:
             return FOREVER
-        return self._mark(state, partition)[1]
+        return self._mark(state, partition).stands
 
-    def _mark(self, state: InputState, partition: str | None = None) -> tuple[int, int]:
-        """The watermark by what the input has brought, and where it stands if it was left behind."""
+    def _mark(self, state: InputState, partition: str | None = None) -> _Mark:
         if partition is None and state.partitions:
             marks = [self._mark(state, each) for each in state.partitions]
-            return min(own for own, _ in marks), min(mark for _, mark in marks)
+            return _Mark(min(mark.own for mark in marks), min(mark.stands for mark in marks))
         at = state.mark(partition)
         own = BEGINNING if at.greatest is None else max(at.greatest - self._bound, BEGINNING)
         if state.beat is not None:
             own = max(own, state.beat - self._bound)
-        return own, max([own, *(raised for raised in (state.raised, at.raised) if raised is not None)])
+        return _Mark(own, max([own, *(raised for raised in (state.raised, at.raised) if raised is not None)]))
 
     def enter(self, state: InputState, partitions: Iterable[str]) -> None:
         """There are these partitions. One that is new begins where the input is: time does not go back."""
         new = [partition for partition in partitions if partition not in state.partitions]
         if new:
-            mark = self._mark(state)[1]
+            mark = self._mark(state).stands
             raised = mark if mark > BEGINNING else None
             state.partitions.update({partition: PartitionMark(raised=raised) for partition in new})
 
@@ -234,7 +241,7 @@ class InputGate:
         fell = self.idle_partitions(state)
         if not fell or state.ended:
             return False
-        marks = {partition: self._mark(state, partition)[1] for partition in state.partitions}
+        marks = {partition: self._mark(state, partition).stands for partition in state.partitions}
         reached = reached_without(marks, fell)
         raised = [partition for partition in fell if marks[partition] < reached]
         for partition in raised:
@@ -251,7 +258,7 @@ class InputGate:
         """Where the watermark is at the latest if nothing comes until the clock says `now`."""
         period, mark = self.definition.heartbeat, self.watermark(state)
         if state.partitions and not state.ended and (fell := self.idle_partitions(state, now)):
-            marks = {partition: self._mark(state, partition)[1] for partition in state.partitions}
+            marks = {partition: self._mark(state, partition).stands for partition in state.partitions}
             reached = reached_without(marks, fell)
             mark = min(max(each, reached) if partition in fell else each for partition, each in marks.items())
         return mark if period is None else max(mark, floor_to_tick(now // period * period, self.tick) - self._bound)
@@ -298,7 +305,7 @@ class InputGate:
     def admit_stamped(self, state: InputState, batch: pa.RecordBatch, t: Int64s) -> RejectedRows | None:
         """As `admit` of what `stamped` gives; there is seldom a row to reject."""
         first = int(t[0]) if len(t) else FOREVER
-        least = self._mark(state)[1] if self.origin is None else max(self._mark(state)[1], self.origin)
+        least = self._mark(state).stands if self.origin is None else max(self._mark(state).stands, self.origin)
         if not least <= first < FOREVER:
             return self.admit(state, self.stamped(batch, t))
         state.ledger.rows_in += len(t)
@@ -343,7 +350,7 @@ class InputGate:
         return pa.concat_batches([part.values for part in released]), np.concatenate([part.t for part in released])
 
     def release_parts(self, state: InputState, frontier: int) -> list[WaitingRows]:
-        """The same in parts, one after the other in time: nothing is copied where that is how the rows came."""
+        """The waiting rows before `frontier` in parts, one after the other in time; not copied if they came so."""
         if len(state.waiting) == 1 and state.waiting[0].t[-1] < frontier:  # in time order, all of them
             released, state.waiting = state.waiting, []
             state.ledger.used += len(released[0].t)

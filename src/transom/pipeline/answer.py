@@ -38,7 +38,7 @@ def output_schema(emit: str, schema: Schema) -> pa.Schema:
 
 
 def held_output(emit: str, schema: Schema) -> pa.Schema:
-    """The same as it is held until it leaves."""
+    """The columns of the output in the types in which kernels hold them until they leave."""
     return _output_columns(emit, schema.held())
 
 

@@ -50,7 +50,7 @@ class ConsumerRunner:
         self.spec = consumer.spec
         self.operators = consumer.beside(partitions)
         self.numbers = {id(operator): i for i, operator in enumerate(consumer.operators)}
-        tick, _ = time_settings(consumer.catalogue)
+        tick = time_settings(consumer.catalogue).tick
         narrow = self.operators[0]
         channels = {(id(narrow), index): consumer.input_of(child) or "" for index, child in enumerate(narrow.inputs)}
         self.part = Part(self.operators, channels, consumer.catalogue, tick, whole=True)

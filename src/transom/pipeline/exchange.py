@@ -89,7 +89,7 @@ class Sent:
 
     @property
     def ends(self) -> list[SentEnds]:
-        """The same for everybody: whose rows they are, each finds by what it knows."""
+        """Ends of rows that were sent before, for every receiver: which are its own, each finds by what it knows."""
         return ends_of(self.sender, self.delta)
 
 

@@ -563,7 +563,7 @@ class FragmentPartition:
     def _step_partitions(
         self, spread: Partitions, released: Mapping[str, StreamDelta], step: Step, out: Outgoing
     ) -> None:
-        """As a process without Spark takes a step of many partitions."""
+        """A step of a plan that is spread over partitions within this one, as in a process without Spark."""
         state = self.state
         brought = {self._source(name): [rows] for name, rows in released.items() if len(rows)}
         for name, parts in state.static.items():

@@ -67,7 +67,7 @@ class Message:
         return b"".join(self.buffers()) if self.parts else self.blob
 
     def closed(self) -> Message:
-        """The same, packed: it refers to nothing that others may change."""
+        """This message with its parts packed, so that it refers to nothing that others may change."""
         return replace(self, blob=self.packed(), parts=()) if self.parts else self
 
     def buffers(self) -> Iterator[Buffer]:

@@ -154,7 +154,7 @@ class InputGates:
                 gate.enter(self.state.inputs[name], partitions)
 
     def hear_partition(self, source: str, partition: str, now: int, came: bool, polled_at: int | None) -> None:
-        """The same of one of several partitions that are written side by side."""
+        """One of the partitions of a source that are written side by side has spoken, or had nothing to read."""
         for state in self._of(source):
             mark = state.partitions.get(partition)
             if mark is not None:
@@ -285,7 +285,7 @@ class InputGates:
         return StreamDelta(self._no_rows[name] if values is None else values, t, frontier)
 
     def release_parts(self, name: str, frontier: int) -> list[StreamDelta]:
-        """The same rows in parts, one after the other in time; none where there are none."""
+        """The rows of an input before `frontier` in parts, one after the other in time; none where there are none."""
         entry, state = self.inputs[name], self.state.inputs[name]
         if isinstance(entry.definition, TableDefinition):  # which tells its changes apart by their positions
             whole = self.release(name, frontier)

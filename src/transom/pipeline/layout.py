@@ -179,11 +179,11 @@ class Layout:
 
     @cached_property
     def tick(self) -> int:
-        return time_settings(self.catalogue)[0]
+        return time_settings(self.catalogue).tick
 
     @cached_property
     def origin(self) -> int | None:
-        return time_settings(self.catalogue)[1]
+        return time_settings(self.catalogue).origin
 
     @cached_property
     def operators(self) -> list[Operator]:

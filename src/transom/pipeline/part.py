@@ -126,7 +126,7 @@ class Part:
         self.check_kernels(state, feeds)
 
     def check_kernels(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
-        """The same, of a state that is built like a fresh one."""
+        """Raise Unsound where a kernel says that its state cannot be one of its; all of it is built as a fresh one."""
         for kernels, states in zip(self._kernels, state.operators, strict=True):
             for kernel, own in zip(kernels, states, strict=True):
                 if hasattr(kernel, "check"):

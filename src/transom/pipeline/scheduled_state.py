@@ -167,4 +167,4 @@ SCHEDULED_CLASSES: Final[tuple[type, ...]] = (
 )
 
 SCHEDULED_IN_PARTITIONS: Final = (*SCHEDULED_CLASSES, MeasuredWork, PlannedTime, ScheduledMemory)
-"""The same where a partition keeps it, beside what counts."""
+"""What a checkpoint holds of a scheduled join that a partition of Spark keeps."""

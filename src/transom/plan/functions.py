@@ -1,6 +1,6 @@
 """The closed list of scalar operators and functions, and how each is typed.
 
-`resolve` is the only door: it finds a function by its name, inserts the casts that DuckDB would insert, and gives a
+`resolve` is the only way in: it finds a function by its name, inserts the casts that DuckDB would insert, and gives a
 typed expression. Whatever is in the list has the value that DuckDB gives it; a function that cannot be made to agree
 on every input (text beyond ASCII, years before 1) is left out rather than offered almost right.
 """

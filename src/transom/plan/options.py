@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from transom.core.errors import OptionError
 from transom.core.location import local_path
@@ -206,11 +206,17 @@ def read_option(name: str, value: str) -> Any:
     return read
 
 
-def time_settings(catalogue: Catalogue) -> tuple[int, int | None]:
+class TickSettings(NamedTuple):
+    tick: int
+    origin: int | None
+    """None where it is not set: it is the first instant that comes."""
+
+
+def time_settings(catalogue: Catalogue) -> TickSettings:
     """The tick, and the origin where it is set."""
     tick: int = catalogue.options.get("tick", OPTIONS["tick"].default)
     origin: int | None = catalogue.options.get("origin")
-    return tick, None if origin is None else floor_to_tick(origin, tick)
+    return TickSettings(tick, None if origin is None else floor_to_tick(origin, tick))
 
 
 def partitions_of(catalogue: Catalogue) -> int:

@@ -26,7 +26,7 @@ WORTH: Final = 0.9
 """Another tree than the written one is taken if it does no more than this share of its work."""
 
 WORTH_IF_EVEN: Final = 0.7
-"""The same where all inputs are alike, so that it is not they that speak for another tree."""
+"""Where all inputs are alike another tree is taken at this share: it is not they that speak for it."""
 
 
 def left_deep(order: list[int]) -> Tree:

@@ -90,7 +90,7 @@ def length_of(window: WindowSpec, tick: int = 1) -> int:
 
 
 def _widest(windows: Sequence[WindowSpec], catalogue: Catalogue, counted: bool) -> _Widest:
-    tick = time_settings(catalogue)[0]
+    tick = time_settings(catalogue).tick
     by_time = [length_of(window, tick) for window in windows if window.rows is None]
     by_count = [window.rows for window in windows if window.rows is not None]
     return _Widest(max(by_time, default=0), max(by_count, default=0), counted or bool(by_count))

@@ -51,7 +51,7 @@ class SampledStatistics:
 
     def __init__(self, catalogue: Catalogue, peek: Peek, where: Callable[[], Machine]) -> None:
         self._catalogue = catalogue
-        self._samples = Samples(catalogue, peek, time_settings(catalogue)[0])
+        self._samples = Samples(catalogue, peek, time_settings(catalogue).tick)
         self._where = where
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 
+from tests.run_on_spark import spark_query
 from tests.runtimes.spark.pauses import Pause, PausingQuery
 from transom.connectors.open import open_files, open_source
 from transom.connectors.sink_folder import MARK
@@ -88,11 +89,12 @@ def main(order: str) -> None:
     for one in standing(given["before"]) + standing(given["text"]):
         assert one.sink is not None
         name = one.sink.name
-        query = PausingQuery(
+        query = spark_query(
             one,
             spark,
             open_source,
             open_files(one.sink.properties),
+            PausingQuery,
             open_dead_letters=open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
             emit=one.sink.emit,
             checkpoint=f"{folder}/checkpoint/{name}",

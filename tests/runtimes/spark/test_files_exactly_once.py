@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.profile import first_of
+from tests.run_on_spark import spark_query
 from tests.runtimes.spark.driven import leftovers, shown, standing
 from tests.runtimes.spark.killable import program
 from transom.connectors.connector import OpenSink
@@ -40,7 +41,7 @@ def sinks_of(folder: Path, name: str, path: str, emit: str) -> tuple[Any, OpenSi
 def query_of(spark: SparkSession, folder: Path, name: str, path: str = "", emit: str = "changes", **more: Any) -> Any:
     one, sink, dead_letters = sinks_of(folder, name, path or f"{name}-csv/", emit)
     kept = str(folder / "checkpoint")
-    return SparkQuery(
+    return spark_query(
         one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=kept, emit=emit, name=name, **more
     )
 
@@ -74,8 +75,8 @@ def test_a_batch_that_was_shown_and_not_settled_is_there_once(
 
     one, sink, dead_letters = sinks_of(tmp_path / "spark", name, path, emit)
     kept = str(tmp_path / "spark" / "checkpoint")
-    broken = BrokenOff(
-        one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=kept, emit=emit, name=name
+    broken = spark_query(
+        one, spark, open_source, sink, BrokenOff, open_dead_letters=dead_letters, checkpoint=kept, emit=emit, name=name
     )
     with pytest.raises(Broken):
         broken.run()

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.run_on_spark import spark_query
 from transom.connectors.connector import Opening, OpenSink
 from transom.connectors.memory import MemorySink, MemorySource
 from transom.core.errors import EvaluationError, SourceError
@@ -64,7 +65,7 @@ def run(spark: SparkSession, one: Planned, **frames: DataFrame) -> tuple[list[di
         dead_letters.append(MemorySink(opening.schema))
         return dead_letters[-1]
 
-    query = SparkQuery(
+    query = spark_query(
         one,
         spark,
         no_rows,
@@ -124,7 +125,7 @@ def test_arrays_and_structs_come_and_go(spark: SparkSession, tmp_path: Path) -> 
         (1, None, [[1]]),
     ]
     sink = OpenSink(lambda opening: MemorySink(opening.schema))
-    answer = SparkQuery(one, spark, no_rows, sink, frames={"s": frame}).dataframe()
+    answer = spark_query(one, spark, no_rows, sink, frames={"s": frame}).dataframe()
     assert answer.schema["all"].dataType.simpleString() == "array<array<int>>"
 
 
@@ -180,7 +181,7 @@ def test_a_frame_beside_rows_of_our_own(spark: SparkSession, tmp_path: Path) -> 
         return source
 
     frames = {"s": frame(spark, tmp_path / "s", batches)}
-    query = SparkQuery(one, spark, names, OpenSink(lambda opening: MemorySink(opening.schema)), frames=frames)
+    query = spark_query(one, spark, names, OpenSink(lambda opening: MemorySink(opening.schema)), frames=frames)
     query.run()
     assert [(row["a"], row["name"]) for row in query.table().to_pylist()] == [("a", "one"), ("c", "one")]
 
@@ -188,7 +189,7 @@ def test_a_frame_beside_rows_of_our_own(spark: SparkSession, tmp_path: Path) -> 
 def test_the_answer_is_a_streaming_frame_to_go_on_with(spark: SparkSession, tmp_path: Path) -> None:
     batches: list[list[Row]] = [[(1, 1, "a"), (2, 2, "b")], [(9, 1, "c")], [(30, 5, "d")]]
     one = planned(S, "ISTREAM(SELECT k, a FROM s [RANGE 5 SECONDS] WHERE k < 5)")
-    query = SparkQuery(
+    query = spark_query(
         one,
         spark,
         no_rows,
@@ -215,7 +216,7 @@ def test_an_error_of_a_worker_is_ours_with_the_operator_and_the_query(spark: Spa
 def test_an_error_within_a_query_of_the_users_own_is_reported_in_words(spark: SparkSession, tmp_path: Path) -> None:
     one = planned(S, "ISTREAM(SELECT CAST(a AS INTEGER) AS n FROM s)")
     frames = {"s": frame(spark, tmp_path / "s", [[(1, 1, "seven")]])}
-    answer = SparkQuery(
+    answer = spark_query(
         one, spark, no_rows, OpenSink(lambda opening: MemorySink(opening.schema)), frames=frames
     ).dataframe()
     writer = answer.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "cp"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.run_on_spark import spark_query
 from tests.runtimes.spark import million_rows
 from tests.runtimes.spark.driven import Driven, leftovers, shown, standing
 from tests.runtimes.spark.killable import program
@@ -52,8 +53,16 @@ def run(spark: SparkSession, folder: Path, name: str, pause: Pause | None = None
     dead_letters = open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"})
     sink = open_files(one.sink.properties)
     checkpoint = str(folder / "checkpoint" / name)
-    query = PausingQuery(
-        one, spark, open_source, sink, open_dead_letters=dead_letters, checkpoint=checkpoint, name=name, pause=pause
+    query: PausingQuery = spark_query(
+        one,
+        spark,
+        open_source,
+        sink,
+        PausingQuery,
+        open_dead_letters=dead_letters,
+        checkpoint=checkpoint,
+        name=name,
+        pause=pause,
     )
     query.start()
     try:

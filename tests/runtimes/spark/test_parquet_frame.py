@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from tests.run_on_spark import spark_query
 from tests.runtimes.spark.test_frames import no_rows, planned
 from transom.connectors.connector import OpenSink
 from transom.connectors.memory import MemorySink
 from transom.core.errors import SparkError, UnlikeSparkError
 from transom.core.schema import Schema
 from transom.runtimes.spark.parquet_frame import ParquetFrame, parquet_frame
-from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.types import declared_columns, schema_of
 from transom.session import Session
 
@@ -211,7 +211,7 @@ def test_a_query_goes_on_though_another_reads_and_after_a_restart(spark: SparkSe
 
     def run() -> list[tuple[int, int]]:
         frame = frame_of(spark, folder, "ts timestamp_ntz, k bigint, unread string", maxFilesPerTrigger=1)
-        query = SparkQuery(
+        query = spark_query(
             planned(
                 "CREATE STREAM s (ts TIMESTAMP, k BIGINT, WATERMARK FOR ts AS ts)", "ISTREAM(SELECT k FROM s [NOW])"
             ),
@@ -223,7 +223,7 @@ def test_a_query_goes_on_though_another_reads_and_after_a_restart(spark: SparkSe
             checkpoint=str(tmp_path / "checkpoint"),
         )
         query.run()
-        lefts.append(query._left_to_spark)
+        lefts.append(query._inputs.left_to_spark)
         return [((row["at"] - NEW).seconds, row["k"]) for row in query.table().to_pylist()]
 
     lefts: list[bool] = []

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.run_on_spark import spark_query
 from transom.connectors.connector import OpenSink, Source, Split
 from transom.connectors.memory import MemorySink
 from transom.connectors.open import declaration_of, open_source, source_opener
@@ -47,7 +48,7 @@ def test_a_slow_stream_does_not_run_ahead_of_the_others(spark: SparkSession) -> 
         peak.append(max(one.waiting for one in query.status().inputs))
 
     (one,) = [one for one in read_program(FAST_AND_SLOW, Catalogue()) if one.standing]
-    query = SparkQuery(one, spark, open_source, OpenSink(lambda opening: MemorySink(opening.schema)), watch=watch)
+    query = spark_query(one, spark, open_source, OpenSink(lambda opening: MemorySink(opening.schema)), watch=watch)
     query.run()
     assert query.table().num_rows == 400
     assert max(peak) <= 200, "where each was read as fast as it could be, 320 waited"

@@ -141,7 +141,7 @@ class AggregateState:
         return self._of_groups(high)
 
     def _of_groups(self, high: int) -> AggregateState:
-        """The same with so many groups."""
+        """The state with no room but for so many groups."""
         return replace(
             self,
             key_values=self.key_values.first(min(high, self.key_values.capacity)),

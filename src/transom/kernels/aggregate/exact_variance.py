@@ -58,7 +58,7 @@ def add_float(total, value, sign, scratch):  # type: ignore[no-untyped-def]
 
 @jit
 def add_whole(total, hi, lo, sign, scratch):  # type: ignore[no-untyped-def]
-    """The same for a 128-bit number."""
+    """Add a 128-bit whole number to a total, or take it away."""
     negative = hi < 0
     if negative:
         lo = ~lo + np.uint64(1)

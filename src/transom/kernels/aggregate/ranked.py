@@ -209,7 +209,7 @@ def equal_beside(slot, nodes, values, texts):  # type: ignore[no-untyped-def]
 
 @borrowing
 def insert_once(root, slot, nodes, values, texts):  # type: ignore[no-untyped-def]
-    """As `insert`, where equal values count once: one of those that are beside each other has the weight 1."""
+    """Insert a value where equal ones count once: of those that are beside each other one has the weight 1."""
     root = insert(root, slot, 0, nodes, values, texts)
     if equal_beside(slot, nodes, values, texts) < 0:
         weigh(slot, 1, nodes)

@@ -59,7 +59,7 @@ def keep(predicate: Expression, batch: pa.RecordBatch) -> pa.Array | None:
 
 
 def keep_by(compiled: Sequence[Compiled], batch: pa.RecordBatch) -> pa.Array | None:
-    """As `keep`, by whoever has the `parts` of the predicate at hand."""
+    """The positions of the rows where a predicate is true, None for all, by the `parts` that it was compiled to."""
     if batch.num_rows == 0:
         return None
     rows: SelectedRows = AllRows(batch)

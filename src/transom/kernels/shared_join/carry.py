@@ -53,7 +53,7 @@ def _known_at(name: Hashable, kept: KeptSide) -> int | None:
 
 
 def carried_rows(rows: RowStore, old: KeptSide, new: KeptSide) -> RowStore:
-    """The same rows in the columns of `new`."""
+    """Rows that were kept in the columns of `old`, in those of `new`."""
     if old.columns == new.columns:
         return rows
     known = dict(zip(old.columns, rows.columns, strict=False))

@@ -61,7 +61,7 @@ class SharedJoin(OfTwo, Relation):
 
     @cached_property
     def side_columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The same of either side."""
+        """The indexes of the columns of the left side, and those of the right."""
         indexes, width = self.indexes, len(self.left.schema)
         return indexes[:width], indexes[width:]
 

@@ -165,7 +165,7 @@ def _among(these: Int64s, those: Int64s) -> Mask:
 
 @jit
 def among(these, those):  # type: ignore[no-untyped-def]
-    """The same, if both are ascending."""
+    """Which of these are among those; both are ascending."""
     found = np.zeros(len(these), dtype=np.bool_)
     at = 0
     for i in range(len(these)):

@@ -7,39 +7,25 @@ remembers (`savepoint.py`). A query that comes begins at the progress that has b
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
-from transom.connectors.connector import Sink, Source
+from transom.connectors.connector import Sink
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.consumer import Consumer
 from transom.planner.sharing import NOT_COUNTED, Request, Sides, shared_subplan
 from transom.planner.sharing_shape import Sharable
-from transom.program.run import RunOptions
+from transom.program.run import QuerySpec
 from transom.program.status import OperatorStatus, Status
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
-from transom.runtimes.spark.log_names import STATE
-from transom.runtimes.spark.query import Definition, Savepoint, Sinks, SparkQuery
+from transom.runtimes.spark.query import Savepoint, SparkQuery
+from transom.runtimes.spark.query_context import QueryContext
+from transom.runtimes.spark.query_sinks import Sinks
 from transom.runtimes.spark.savepoint import Stop, migrate_state
 from transom.runtimes.spark.spark_consumer import SparkConsumer
-from transom.runtimes.spark.temporary import forget
-
-
-@dataclass(frozen=True)
-class GroupContext:
-    """Where a group runs, and how: the same for all that resume from it."""
-
-    spark: SparkSession
-    open_source: Callable[[Definition], Source]
-    run_options: RunOptions
-    frames: Mapping[str, DataFrame] | None = None
-    checkpoint: str | None = None
-    open: bool = False
-    """Whether queries may come and go. Rows of sides that anybody counts are counted whoever is there."""
 
 
 class SparkGroup(SparkQuery):
@@ -48,7 +34,7 @@ class SparkGroup(SparkQuery):
     def __init__(
         self,
         consumers: Sequence[SparkConsumer],
-        context: GroupContext,
+        context: QueryContext,
         sides: Sides = NOT_COUNTED,
         savepoint: Savepoint | None = None,
     ) -> None:
@@ -56,20 +42,12 @@ class SparkGroup(SparkQuery):
         subplan = shared_subplan([consumer.request for consumer in consumers], first.planned.catalogue, sides)
         self.consumers = list(consumers)
         self.sides = counted([consumer.request for consumer in consumers], sides)
-        self._where = context
         self._known: Status | None = None
         """How all was doing where this group resumes from another one."""
+        planned = replace(first.planned, root=subplan, decisions=())
         super().__init__(
-            replace(first.planned, root=subplan, decisions=()),
-            context.spark,
-            context.open_source,
-            first.open_sink,
-            frames=context.frames,
-            ending=context.run_options.ending,
-            checkpoint=context.checkpoint,
-            name=f"shared-{first.name}",
-            on_batch=context.run_options.on_batch,
-            open=context.open,
+            QuerySpec(planned, f"shared-{first.name}", "changes", first.open_sink),
+            context,
             consumers=tuple(consumer.consumer for consumer in consumers),
             savepoint=savepoint,
         )
@@ -102,7 +80,7 @@ class SparkGroup(SparkQuery):
         """Whether a query may come to this group: it has the same join, which its windows leave as it is."""
         mine = self.consumers[0].request
         same = isinstance(mine, Sharable) and request.join == mine.join
-        return self._where.open and same and not self.finished and counted([request], self.sides) == self.sides
+        return self._context.open and same and not self.finished and counted([request], self.sides) == self.sides
 
     def changed(self, come: Sequence[SparkConsumer] = (), go: Sequence[str] = ()) -> SparkGroup | None:
         """Stop, and let another group go on with other queries; None if the end of the input had come by then."""
@@ -134,40 +112,30 @@ class SparkGroup(SparkQuery):
             if consumer.name in go:
                 consumer.leave()
         staying = [consumer for consumer in self.consumers if consumer.name not in go]
-        assert self._scratch is not None  # those that queries come to have no checkpoint
-        savepoint = Savepoint(stop, self._prefetchers, [*self._older, self._scratch])
-        following = SparkGroup([*staying, *come], self._where, self.sides, savepoint)
+        savepoint = Savepoint(stop, self._inputs.prefetchers, self._folders.left())
+        following = SparkGroup([*staying, *come], self._context, self.sides, savepoint)
         following._known = whole
         if stop is not None:
             self._migrate_state(stop, following)
-        self._forget(stop)
+        self._folders.forget_all_but(None if stop is None else stop.folder)
         return following
 
     def _migrate_state(self, stop: Stop, following: SparkGroup) -> None:
         try:
-            migrate_state(self.spark, stop, following.layout, following._folder())
+            migrate_state(self.spark, stop, following.layout, following._folders.kept)
         except BaseException as error:
-            if following._scratch is not None:
-                following._scratch.remove()
+            following._folders.drop()
             if isinstance(error, Exception) and not isinstance(error, TransomError):
                 raise self._as_ours(error) from None
             raise
 
     def _stopped(self) -> Stop | None:
         """Where this group, or that from which it was to go on, has come to."""
-        reached = QueryCheckpoint(self._folder()).reached()
+        reached = QueryCheckpoint(self._folders.kept).reached()
         if not reached.done:
             return self._stop
-        offset = QueryCheckpoint(self._folder()).offset(reached.done - 1)
-        return Stop(self.layout, self._folder(), self.statuses.frontier, offset, self.batches_before + reached.done)
-
-    def _forget(self, stop: Stop | None) -> None:
-        """What nobody resumes from any more is removed; rows that were prefetched stay."""
-        for scratch in self._older:
-            if stop is None or scratch.path != stop.folder:
-                forget(scratch, ("spark", "memories", STATE))
-        for held in filter(None, (self._nearby, self._messages, self._memory)):
-            held.remove()
+        offset = QueryCheckpoint(self._folders.kept).offset(reached.done - 1)
+        return Stop(self.layout, self._folders.kept, self.statuses.frontier, offset, self.batches_before + reached.done)
 
 
 def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> None:

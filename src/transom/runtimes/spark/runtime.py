@@ -29,10 +29,11 @@ from transom.program.sharing import Sharing, sharing_of
 from transom.program.statistics import in_partitions
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import begun
-from transom.runtimes.spark.group import GroupContext, SparkGroup
+from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.hadoop import check_reached
 from transom.runtimes.spark.parquet_frame import readable_files
 from transom.runtimes.spark.query import SparkQuery
+from transom.runtimes.spark.query_context import QueryContext
 from transom.runtimes.spark.run import SparkRun
 from transom.runtimes.spark.shared import Lease
 from transom.runtimes.spark.spark_consumer import SparkConsumer
@@ -138,16 +139,16 @@ class SparkRuntime:
 
     def _group(self, specs: Sequence[tuple[QuerySpec, Request]], run_options: RunOptions) -> SparkGroup:
         frames, checkpoint = self._inputs.frames, _folder(run_options, f"shared-{specs[0][0].name}")
-        index = GroupContext(self.spark, self._inputs.open, run_options, frames, checkpoint)
-        return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], index)
+        context = QueryContext(self.spark, self._inputs.open, run_options, frames, checkpoint)
+        return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], context)
 
     def open(self, run_options: RunOptions) -> SparkRun:
         def make(spec: QuerySpec, request: Sharable | None) -> SparkQuery:
             self._check([spec], run_options)
             if request is None or spec.emit == "latest" or self._reads_frames(request):
                 return self._query(spec, run_options)
-            index = GroupContext(self.spark, self._inputs.open, run_options, open=True)
-            return SparkGroup([SparkConsumer(spec, request)], index)
+            context = QueryContext(self.spark, self._inputs.open, run_options, open=True)
+            return SparkGroup([SparkConsumer(spec, request)], context)
 
         return SparkRun([], make=make)
 
@@ -163,15 +164,8 @@ class SparkRuntime:
             kept = [operator.state_bytes for operator in query.status().operators]
             most[:] = [max(pair) for pair in zip(most or kept, kept, strict=True)]
 
-        query = SparkQuery(
-            planned,
-            self.spark,
-            self._inputs.open,
-            OpenSink(lambda opening: Nowhere()),
-            frames=self._inputs.frames,
-            emit=emit,
-            watch=watch,
-        )
+        spec = QuerySpec(planned, "query", emit, OpenSink(lambda opening: Nowhere()))
+        query = SparkQuery(spec, QueryContext(self.spark, self._inputs.open, frames=self._inputs.frames), watch=watch)
         query.run()
         operators = query.status().operators
         return measured(operators, most or [0] * len(operators))
@@ -195,18 +189,9 @@ class SparkRuntime:
         self._lease.release()
 
     def _query(self, spec: QuerySpec, run_options: RunOptions) -> SparkQuery:
+        checkpoint = _folder(run_options, spec.name)
         return SparkQuery(
-            spec.planned,
-            self.spark,
-            self._inputs.open,
-            spec.open_sink,
-            frames=self._inputs.frames,
-            open_dead_letters=spec.open_dead_letters,
-            emit=spec.emit,
-            ending=run_options.ending,
-            checkpoint=_folder(run_options, spec.name),
-            name=spec.name,
-            on_batch=run_options.on_batch,
+            spec, QueryContext(self.spark, self._inputs.open, run_options, self._inputs.frames, checkpoint)
         )
 
 

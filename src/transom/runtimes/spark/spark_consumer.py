@@ -15,6 +15,7 @@ from transom.pipeline.consumer import Consumer, ConsumerSpec
 from transom.planner.sharing import Request
 from transom.program.run import QuerySpec
 from transom.program.status import InputStatus, Status
+from transom.runtimes.spark.query_sinks import SinkSpec
 
 if TYPE_CHECKING:
     from transom.runtimes.spark.group import SparkGroup
@@ -55,8 +56,9 @@ class SparkConsumer:
     def open(self, group: SparkQuery) -> list[Sink]:
         """Where the answer goes, and rejected rows if they are wanted; opened once."""
         if not self._sinks:
+            spec = self.spec
             self._sinks = group.open_sinks(
-                self.spec.open_sink, self.spec.open_dead_letters, self.schema, self.emit, self._output_key
+                SinkSpec(spec.open_sink, spec.open_dead_letters, self.schema, self.emit, self._output_key)
             )
         return self._sinks
 
