@@ -227,18 +227,24 @@ def test_a_page_left_open_for_an_hour_does_not_grow(opened: Browser, place: str,
         assert complaints == []
     print(place, sizes)
     (heap, nodes), (heap_later, nodes_later) = sizes
-    assert heap_later < heap + 300_000 and nodes_later < nodes + 500, sizes
+    assert heap_later < heap + 1_000_000 and nodes_later < nodes + 8_000, (
+        sizes
+    )  # one line kept a message is 20,000 nodes
 
 
 def size_of(shown: Page) -> tuple[float, float]:
-    """Bytes and nodes that nobody has let go of."""
+    """Bytes and nodes that nobody has let go of; the least of several looks, as nodes that are gone are collected late
+    while more of them come."""
     tools = shown.context.new_cdp_session(shown)
-    for _ in range(2):
+    found = []
+    for _ in range(10):
         tools.send("HeapProfiler.collectGarbage")
-    heap: Any = tools.send("Runtime.getHeapUsage")
-    counters: Any = tools.send("Memory.getDOMCounters")
+        heap: Any = tools.send("Runtime.getHeapUsage")
+        counters: Any = tools.send("Memory.getDOMCounters")
+        found.append((heap["usedSize"], counters["nodes"]))
+        shown.wait_for_timeout(100)
     tools.detach()
-    return heap["usedSize"], counters["nodes"]
+    return min(found)
 
 
 @pytest.mark.nightly

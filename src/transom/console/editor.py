@@ -41,11 +41,16 @@ class Editor:
         self._workspace = workspace
         self._board = board
         self._one_at_a_time = threading.Lock()
+        self._one_check_at_a_time = threading.Lock()
 
     def check(self, text: str, changes: bool) -> dict[str, Any]:
-        """Whether it is right; how its queries would run, and what would grow."""
-        planned = self._read(text, changes)
-        explained = self._workspace.explain_together(planned)
+        """Whether it is right; how its queries would run, and what would grow.
+
+        Long texts take seconds, which many at a time would take from the queries that run.
+        """
+        with self._one_check_at_a_time:
+            planned = self._read(text, changes)
+            explained = self._workspace.explain_together(planned)
         return {
             "ok": True,
             "queries": sum(one.standing for one in planned),

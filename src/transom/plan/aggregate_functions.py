@@ -46,6 +46,7 @@ class WrittenAggregate:
 
 
 _FINEST: Final = 10**9
+_DIGITS_OF_A_DOUBLE: Final = 15
 _EXACT: Final[dict[str, Callable[..., Fraction]]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 Rule = Callable[["AggregateFunction", WrittenAggregate, Refer], Expression]
@@ -153,9 +154,9 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
             value, many = written.arguments
             if isinstance(many, Call) and many.function == "list_value" and many.arguments:
                 fractions = [_fraction(function, each) for each in many.arguments]
-                return _all_or_null([refer(_at_fraction(name, written, value, each)) for each in fractions])
+                return _all_or_null([_valued(name, written, value, each, refer) for each in fractions])
             fraction = _fraction(function, many)
-        return refer(_at_fraction(name, written, value, fraction))
+        return _valued(name, written, value, fraction, refer)
 
     return rule
 
@@ -188,7 +189,27 @@ def _approx_percentile(function: AggregateFunction, written: WrittenAggregate, r
 
 
 def _median(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
-    return refer(_at_fraction("quantile_cont", written, written.arguments[0], Fraction(1, 2)))
+    return _valued("quantile_cont", written, written.arguments[0], Fraction(1, 2), refer)
+
+
+def _valued(
+    name: OneOf["quantile_cont", "quantile_disc"],
+    written: WrittenAggregate,
+    value: Expression,
+    fraction: Fraction,
+    refer: Refer,
+) -> Expression:
+    """A quantile in its type: what lies between two DECIMALs is one of theirs, cut to their places as DuckDB has it.
+
+    Only where a DOUBLE holds all their digits, as it is computed with those.
+    """
+    type_ = value.type
+    if name == "quantile_disc" or not is_decimal(type_) or type_.precision > _DIGITS_OF_A_DOUBLE:
+        return refer(_at_fraction(name, written, value, fraction))
+    unit = Literal(10.0**type_.scale, DOUBLE)
+    whole = Call("round", (Call("*", (coerce(value, DOUBLE), unit), DOUBLE), Literal(0, INTEGER)), DOUBLE)
+    found = Call("trunc", (refer(_at_fraction(name, written, whole, fraction)),), DOUBLE)
+    return Cast(Call("/", (found, unit), DOUBLE), type_)
 
 
 def _at_fraction(
@@ -298,7 +319,8 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       "and where it leaves a choice in that of the values", _array_agg, ("list",)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
-                      "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE",
+                      "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE, of "
+                      "DECIMALs of up to 15 digits one of those, cut to its places",
                       _quantile("quantile_cont"), (), 2),
     AggregateFunction("quantile_disc", "QUANTILE_DISC(a, 0.95)", "the first value of any type, in order, up to which "
                       "that fraction of the values lies", _quantile("quantile_disc"), ("quantile",), 2),
