@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from math import prod
@@ -139,6 +140,7 @@ class Labour:
         shares = Shares(self._limits.shares)
         combination = Combination(self._spec, shares, self._limits.chunk)
         following = self._spec.instant_from(work.at + 1)
+        most = 0
         for term in (term.bundled(work.stores) for term in self._terms(work)):
             for death, rows in combination.results(term, work.unit, work.bits):
                 size = held_bytes(rows)
@@ -152,7 +154,8 @@ class Labour:
                     self._buffered += size
                     if self._buffered > self._limits.buffer:
                         self.flush(work)
-                self._note_peak(shares.bytes + size)
+                most = max(most, shares.bytes + size + self._buffered + self._outlet.bytes)
+        self._note_peak(max(most - self._buffered - self._outlet.bytes, 0))
         work.probes += combination.probes
         self.worked += combination.probes
         work.unit += 1
@@ -168,7 +171,7 @@ class Labour:
     def _keep(self, part: Stored) -> None:
         state = self._state
         part.reader = self._store
-        while state.bytes + part.bytes > self._limits.room:
+        while self._limits.room < math.inf and state.bytes + part.bytes > self._limits.room:
             oldest = min((p for p in state.stored if p.batch is not None), key=lambda p: p.birth, default=None)
             (oldest or part).spill(self._store)
             if oldest is None:
@@ -182,14 +185,21 @@ class Labour:
         return [part for part in self._state.stored if part.birth < work.at < part.death]
 
     def _merge(self, work: SlideWork) -> None:
-        part = self._merged(work)[work.unit]
-        work.merged_from_disk |= part.batch is None
-        self._outlet.add(work.at, work.attempt, part.read())
-        work.rows += part.rows
-        work.merged += part.rows
-        self.worked += part.rows
-        work.unit += 1
-        self._note_peak(part.bytes)
+        """Some of them: a window of many slides has thousands, of a few rows each."""
+        rows = size = largest = 0
+        for part in self._merged(work)[work.unit :]:
+            work.merged_from_disk |= part.batch is None
+            self._outlet.add(work.at, work.attempt, part.read())
+            work.unit += 1
+            rows += part.rows
+            size += part.bytes
+            largest = max(largest, part.bytes)
+            if rows >= UNIT_ROWS or size >= self._limits.chunk:
+                break
+        work.rows += rows
+        work.merged += rows
+        self.worked += rows
+        self._note_peak(largest)
 
     def forget_stored(self) -> None:
         self._buffers, self._buffered = {}, 0
