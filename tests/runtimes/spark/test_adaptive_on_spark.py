@@ -16,7 +16,7 @@ from transom.session import workspace_of
 
 QUERIES = (
     "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS total FROM a [ROWS 8], b [RANGE 9 SECONDS] WHERE a.k = b.k GROUP BY a.k",
-    "SELECT COUNT(*) AS n, MAX(a.x) AS most FROM a [RANGE 9 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k",
+    "SELECT SUM(a.x) AS total, MAX(b.x) AS most FROM a [RANGE 9 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k",
 )
 
 
