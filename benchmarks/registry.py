@@ -15,6 +15,10 @@ class Entry:
 
 
 BENCHMARKS: Final[dict[str, Entry]] = {
+    "adapt": Entry(
+        "benchmarks.adapt",
+        "an aggregate over a join whose rates and matches change twice: tactics that stay beside the one that changes",
+    ),
     "aggregates": Entry(
         "benchmarks.aggregates",
         "aggregates over a window, from COUNT and SUM to quantiles and STRING_AGG: what a row costs, by window",

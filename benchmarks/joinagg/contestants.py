@@ -67,13 +67,18 @@ class PaperPart(Part):
 
 
 class Bench:
-    """A query ready to be run by one contestant, as often as wanted. Raises RefusedError where it cannot be."""
+    """A query ready to be run by one contestant, as often as wanted. Raises RefusedError where it cannot be.
+
+    Tactics do not change, unless `adaptive` is the contestant.
+    """
 
     def __init__(self, cell: Cell, contestant: str) -> None:
         self.cell = cell
         catalogue = Catalogue()
         tactic = TC if contestant == TC_PAPER else contestant
-        statement = parse_statements(f"{DECLARATIONS} SET joinagg = '{tactic}'; {cell.text}", catalogue)[-1]
+        adapt = "on" if contestant == "adaptive" else "off"
+        options = f"SET adapt = '{adapt}'; SET joinagg = '{tactic}';"
+        statement = parse_statements(f"{DECLARATIONS} {options} {cell.text}", catalogue)[-1]
         assert isinstance(statement, QueryStatement)
         root = plan(statement.query, catalogue, Sampled(cell) if contestant == AUTO else None)
         if contestant == TC_PAPER:

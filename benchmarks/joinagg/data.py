@@ -102,7 +102,7 @@ def steady(cell: Cell) -> Iterator[Brought]:
         first += cell.batch
         frontier = first * cell.inputs * _MILLISECOND
         times = [(rows * cell.inputs + index) * _MILLISECOND for index in range(cell.inputs)]
-        yield _brought(cell, times, frontier, random)
+        yield brought(cell, times, frontier, random)
 
 
 def falling(cell: Cell) -> Iterator[Brought]:
@@ -116,7 +116,7 @@ def falling(cell: Cell) -> Iterator[Brought]:
     instants = rate // FALLING_SECONDS**2
     for number, rows in enumerate([rate] * WINDOW_SECONDS + falling_rates(cell)):
         times = (np.arange(rows) * instants // rows) * (_SECOND // instants) + number * _SECOND
-        yield _brought(cell, [times] * cell.inputs, (number + 1) * _SECOND, random)
+        yield brought(cell, [times] * cell.inputs, (number + 1) * _SECOND, random)
 
 
 def falling_rates(cell: Cell) -> list[int]:
@@ -124,7 +124,8 @@ def falling_rates(cell: Cell) -> list[int]:
     return [cell.window // WINDOW_SECONDS // i**2 for i in range(1, FALLING_SECONDS + 1)]
 
 
-def _brought(cell: Cell, times: list[Int64s], frontier: int, random: np.random.Generator) -> Brought:
+def brought(cell: Cell, times: list[Int64s], frontier: int, random: np.random.Generator) -> Brought:
+    """Rows of every stream at these times, with keys that are drawn uniformly."""
     batches = {}
     for name, t in zip(cell.streams, times, strict=True):
         columns = [pa.Array.from_buffers(pa.timestamp("us"), len(t), [None, pa.py_buffer(t)])]

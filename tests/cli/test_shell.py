@@ -98,6 +98,11 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["join", "auto", "the tactic of two-way joins"],
         ["multiway", "auto", "the tactic of joins of many inputs"],
         ["joinagg", "auto", "the tactic of aggregates over joins"],
+        [
+            "adapt",
+            "on",
+            "whether the tactic of an aggregate over a join may change while it runs; shuffle: at random, to be tested",
+        ],
         ["lifetimes", "auto", "how rows say when they end: direct, or by negative tuples"],
         ["sharing", "auto", "whether queries of a run that have the same join or view share it"],
         ["schedule", "off", "which work of a shared join without an equality is done first; off: all of it at once"],

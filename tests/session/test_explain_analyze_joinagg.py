@@ -6,6 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from transom.session import Session
@@ -26,7 +27,7 @@ def measured(tactic: str) -> dict[str, dict[str, Any]]:
     return {one["operator"]: one for one in json.loads(result.text)["operators"]}
 
 
-@pytest.mark.parametrize("tactic", ["factorised", "tc", "ic"])
+@pytest.mark.parametrize("tactic", ["factorised", "tc", "ic", "adaptive"])
 def test_the_rows_of_the_join_do_not_occur(tactic: str) -> None:
     found = measured(tactic)
     assert found["JoinAggregate"]["tactic"] == tactic and "Join" not in found
@@ -38,3 +39,23 @@ def test_the_rows_of_the_join_do_not_occur(tactic: str) -> None:
 def test_the_pipeline_makes_the_join() -> None:
     found = measured("pc")
     assert found["Join"]["measured"]["rows_out"] == 10_000 and found["Aggregate"]["tactic"] == "sliding"
+
+
+def test_it_tells_when_the_tactic_changed_and_why() -> None:
+    """With one match a row the pipeline is better, with a hundred it is not."""
+    session = Session()
+    rows = 40_000
+    for name in ("a", "b"):
+        keys = [i if i < rows // 2 else i % 10 for i in range(rows)]
+        times = [NOON + timedelta(milliseconds=10 * i) for i in range(rows)]
+        session.stream(name, pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": keys}), time="ts")
+    *_, result = session.execute("""
+        SET batch_rows = 1000;
+        EXPLAIN ANALYZE SELECT COUNT(*) AS n FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k
+    """)
+    assert result.text is not None
+    lines = [line.lstrip("├└─ │") for line in result.text.splitlines()]
+    (at,) = [i for i, line in enumerate(lines) if line == "factorised now, changed 2 times"]
+    first, second = lines[at + 1 : at + 3]
+    assert first.startswith("from factorised to pc at 2024-05-01 12:00:") and " pairs a row, " in first
+    assert second.startswith("from pc to factorised at 2024-05-01 12:03:") and second.endswith(" ms lost")

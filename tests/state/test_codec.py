@@ -49,6 +49,7 @@ QUERIES = {
     "RSTREAM(SELECT DISTINCT k FROM s [RANGE 6 SECONDS SLIDE 4 SECONDS])": "changes",
     "SELECT k FROM ISTREAM(SELECT k FROM s [ROWS 3]) [ROWS 2]": "lifetimes",
     "SET lifetimes = 'negative'; SELECT a.k FROM s [NOW] AS a, s [ROWS 3] AS b WHERE a.k = b.k": "lifetimes",
+    f"SET joinagg = 'adaptive'; SET adapt = 'shuffle'; SELECT COUNT(*), SUM(a.f), MIN(b.v) {PAIRS}": "changes",
     f"SET joinagg = 'factorised'; SELECT COUNT(*), SUM(a.f), MIN(b.v) {PAIRS}": "changes",
     f"SET joinagg = 'ic'; SELECT a.v, COUNT(*), SUM(a.f) {PAIRS} GROUP BY a.v": "changes",
     f"SET joinagg = 'tc'; SELECT b.v, SUM(a.f), MIN(b.v) {PAIRS.replace('ROWS 3', 'NOW')} GROUP BY b.v": "changes",

@@ -145,6 +145,7 @@ def _operator(one: OperatorStatus) -> dict[str, Any]:
         "state_bytes": one.state_bytes,
         "seconds": one.seconds,
         "slides": None if one.slides is None else _slides(one),
+        "changes": list(one.changes),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from transom.kernels.joinagg.adaptive import AdaptiveState
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.exhausted import Kept
 from transom.pipeline.layout import SHARED
@@ -54,6 +55,12 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         for known in memory
         if isinstance(known, SlideJoinState)
     }
+    changes: dict[int, list[list[str]]] = {}
+    for part, hosted in partition.hosted(state):
+        for operator, memory in zip(part.operators, hosted.operators, strict=True):
+            lines = [known.lines() for known in memory if isinstance(known, AdaptiveState)]
+            if lines:
+                changes.setdefault(partition.numbers[id(operator)], []).extend(lines)
     return {
         "fragment": partition.fragment.number,
         "partition": partition.partition,
@@ -63,6 +70,7 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         "reasons": state.reasons,
         **queries.pop(SHARED, {"operators": {}, "rows_out": 0}),
         "slides": slides,
+        "changes": changes,
         "watermarks": {partition.source_of[name]: partition.gates.watermark(name) for name in partition.gates.inputs},
         "firsts": {partition.source_of[name]: state.gates.inputs[name].first for name in partition.gates.inputs},
         "progress": partition.gates.progress,

@@ -34,7 +34,14 @@ _MOST_NAMED: Final = 8
 def measured(operators: Sequence[OperatorStatus], most_bytes: Sequence[int]) -> list[Measured]:
     """What operators did in a run that is over, with the most that each kept."""
     return [
-        Measured(one.rows_in, one.rows_out, one.ends, most, one.seconds, one.slides.lines() if one.slides else ())
+        Measured(
+            one.rows_in,
+            one.rows_out,
+            one.ends,
+            most,
+            one.seconds,
+            (*(one.slides.lines() if one.slides else ()), *one.changes),
+        )
         for one, most in zip(operators, most_bytes, strict=True)
     ]
 

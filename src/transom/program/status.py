@@ -34,7 +34,8 @@ class InputStatus:
 
 @dataclass(frozen=True)
 class OperatorStatus:
-    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join emitted slide by slide."""
+    """What an operator has done; `number` is that of EXPLAIN. `slides` is there of a join emitted slide by slide, and
+    `changes` say of one that may change its tactic which is in force and when and why it changed."""
 
     number: int
     operator: str
@@ -46,6 +47,7 @@ class OperatorStatus:
     seconds: float
     state_rows: int = 0
     slides: SlideStatus | None = None
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

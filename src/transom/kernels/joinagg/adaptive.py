@@ -35,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, forever
+from transom.core.time import format_instant
 from transom.kernels.joinagg.change_cost import BETTER, LEAST_ROWS, LOOK, PRICES
 from transom.kernels.joinagg.hosted import (
     FactorisedHost,
@@ -82,13 +83,26 @@ class TacticChange:
     cost_after: float = 0.0
     lost: float = 0.0
 
+    def __str__(self) -> str:
+        """
+        >>> print(TacticChange(5_000_000, 512, "pc", "factorised", 98.5, 1.0, 24.8, 0.9, 6.2))
+        from pc to factorised at 1970-01-01 00:00:05, after 512 rows: 98.5 pairs a row, 24.8 us against 0.9; 6.2 ms lost
+        """
+        when = f"from {self.before} to {self.after} at {format_instant(self.at)}, after {self.rows:,} rows"
+        if not self.cost_after:
+            return f"{when}: at random"
+        costs = f"{self.cost_before:.3g} us against {self.cost_after:.3g}; {self.lost:.3g} ms lost"
+        return f"{when}: {self.pairs:.3g} pairs a row, {costs}"
+
 
 @dataclass
 class AdaptiveState:
-    """`hosted` are the states of all tactics: of those that are not in force, fresh ones. `changed` counts changes."""
+    """`hosted` are the states of all tactics: of those that are not in force, fresh ones. `tactic` is the name of the
+    one in force, and `changed` counts changes."""
 
     hosted: list[JoinedState | MovableState]
     in_force: int
+    tactic: str
     passed: TrafficCount = field(default_factory=TrafficCount)
     rows: int = 0
     changed: int = 0
@@ -96,6 +110,13 @@ class AdaptiveState:
 
     def check(self) -> None:
         need(0 <= self.in_force < len(self.hosted))
+
+    def lines(self) -> list[str]:
+        """Which tactic is in force, and when and why it changed, for people."""
+        earlier = self.changed - len(self.changes)
+        left_out = f", the first {earlier:,} are left out" if earlier else ""
+        times = f"{self.changed:,} time{'s' * (self.changed != 1)}"
+        return [f"{self.tactic} now, changed {times}{left_out}", *map(str, self.changes)]
 
 
 @dataclass(frozen=True)
@@ -125,9 +146,10 @@ class AdaptiveKernel:
     def start(self) -> AdaptiveState:
         names = [each.name for each in self.tactics]
         first = names.index(self.first) if self.first in names else 0
-        return AdaptiveState([each.start() for each in self.tactics], first)
+        return AdaptiveState([each.start() for each in self.tactics], first, names[first])
 
     def check(self, state: AdaptiveState) -> None:
+        need(state.tactic == self.tactics[state.in_force].name)
         for host, own in zip(self.tactics, state.hosted, strict=True):
             host.check(own)
 
@@ -197,7 +219,7 @@ class AdaptiveKernel:
         host.adopt(new, out.open_id, instead)
         was.close(old, step)
         state.hosted[state.in_force] = was.start()
-        state.in_force = names.index(change.after)
+        state.in_force, state.tactic = names.index(change.after), change.after
         state.hosted[state.in_force] = new
         state.passed = TrafficCount()
         state.changed += 1

@@ -39,6 +39,7 @@ from transom.program.run import Ending, QuerySpec
 from transom.program.sink_epochs import Saved
 from transom.program.slides import slides_of
 from transom.program.status import InputStatus, OperatorStatus, Status
+from transom.program.tactic_changes import changes_of
 from transom.runtimes.local.intake import InputReading, Intake
 from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
@@ -301,6 +302,7 @@ class LocalJob:
                 seconds=counters.seconds,
                 state_rows=state_rows(memory),
                 slides=slides_of(memory),
+                changes=changes_of(memory),
             )
             for number, (operator, counters, memory) in enumerate(self.engine.operators_of(query.name), 1)
         ]

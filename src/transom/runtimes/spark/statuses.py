@@ -20,6 +20,7 @@ from transom.program.checkpoint_folder import put, read
 from transom.program.overload import OverloadStatus
 from transom.program.slides import slides_in
 from transom.program.status import InputStatus, OperatorStatus, PartitionStatus, Status
+from transom.program.tactic_changes import changes_in
 from transom.runtimes.spark.feedback import Feedback
 from transom.runtimes.spark.overload import overload_status, speed_after, with_earlier
 
@@ -226,7 +227,9 @@ class Statuses:
         found = _operator_status(i, operator, [reported["operators"].get(str(i), ()) for reported in partitions])
         if not operator.inputs:  # where a scan belongs to no fragment
             found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
-        return replace(found, slides=slides_in([reported.get("slides", {}).get(str(i)) for reported in partitions]))
+        changes = [lines for reported in partitions for lines in reported.get("changes", {}).get(str(i), ())]
+        slides = slides_in([reported.get("slides", {}).get(str(i)) for reported in partitions])
+        return replace(found, slides=slides, changes=changes_in(changes))
 
 
 def _partition_status(reported: dict[str, Any]) -> PartitionStatus:
