@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import Delta, Ends, no_open_ids
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, no_open_ids
 from transom.core.schema import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
@@ -101,6 +101,22 @@ def test_many_rows_of_one_instant(change: str, kind: str) -> None:
     )
     assert str(found.values.to_pylist()) == str(expected.values.to_pylist()) and len(found)
     assert found.t.tolist() == expected.t.tolist()
+
+
+@pytest.mark.parametrize("change", ["istream", "dstream", "changes"])
+def test_a_row_that_turns_out_to_stay_never_leaves(change: str) -> None:
+    """It was open, and its end is the end of time: nothing is said of it any more, and nothing is kept."""
+    schema = SCHEMAS["numbers"].arrow()
+    kernel, open_ids = DirectStreamKernel(change, schema), np.array([3, NO_OPEN_ID])
+    values = pa.RecordBatch.from_pylist([{"a": 1, "b": 2}, {"a": 3, "b": 4}], schema)
+    state = kernel.start()
+    kernel.step(
+        state, (Delta(values, np.array([1, 1]), np.array([FOREVER, 7]), open_ids, 5),), Step(0, 5, 0, OpenIdPool())
+    )
+    stays = Ends.of(np.array([3]), np.array([FOREVER]))
+    rows = Delta(values[:0], np.array([], np.int64), np.array([], np.int64), no_open_ids(0), FOREVER, stays)
+    out = kernel.step(state, (rows,), Step(5, FOREVER, 0, OpenIdPool()))
+    assert out.t.tolist() == ([] if change == "istream" else [7]) and state_rows(state) == 0
 
 
 def test_columns_pass_as_they_are_where_nothing_can_cancel() -> None:
