@@ -53,6 +53,7 @@ PLANS: dict[str, str] = {
     "ic": "SET joinagg = 'ic'; " + _SUMS.format("RANGE 8 SECONDS"),
     "tc": "SET joinagg = 'tc'; " + _TOTALS.format("RANGE 8 SECONDS"),
     "factorised": "SET joinagg = 'factorised'; " + _TOTALS.format("RANGE 8 SECONDS"),
+    "adaptive": "SET joinagg = 'adaptive'; SET adapt = 'shuffle'; " + _TOTALS.format("RANGE 8 SECONDS"),
     "aggregate": "SELECT s, COUNT(*) AS n, SUM(x) AS x, MIN(x) AS l, MAX(s) AS m, COUNT(DISTINCT k) AS d"
     " FROM a [RANGE 9 SECONDS] GROUP BY s",
     "aggregate of open rows": "SELECT COUNT(*) AS n, MIN(k) AS l, SUM(DISTINCT k) AS d FROM a [PARTITION BY s ROWS 3]",
