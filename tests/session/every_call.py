@@ -66,7 +66,7 @@ def of_input(one: InputStatus) -> list[object]:
 
 
 def of_operator(one: OperatorStatus) -> list[object]:
-    kept = [one.state_rows, one.state_bytes, one.seconds, one.slides]
+    kept = [one.state_rows, one.state_bytes, one.seconds, one.slides, one.changes]
     return [one.number, one.operator, one.tactic, one.rows_in, one.rows_out, one.ends, *kept]
 
 

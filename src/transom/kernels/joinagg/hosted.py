@@ -166,9 +166,14 @@ class PipelineHost:
         left, right = inputs
         pairs = self.join.step(state.join, (left, right), step)
         out = self.aggregate.step(state.aggregate, (pairs,), step)
-        groups = state.aggregate.keys.slots.in_use if self.spec.group_inputs else 1
+        groups = state.aggregate.keys.slots.in_use if self._grouped_apart else 1
         made, rows = len(pairs), len(left) + len(right)
         return out, Traffic(rows, made, min(made, rows * groups))
+
+    @cached_property
+    def _grouped_apart(self) -> bool:
+        """Whether rows of one key may be of several groups."""
+        return any(c not in self.spec.key_columns[i] for i, c in self.spec.group)
 
     def alive(self, state: JoinedState) -> int:
         return state.join.left.alive + state.join.right.alive
