@@ -139,7 +139,7 @@ def test_a_late_row_fails_the_query_where_that_is_asked_for_and_nothing_of_its_b
 def test_a_late_row_of_a_file_that_was_not_declared_says_what_to_declare() -> None:
     undeclared = replace(stream(0, late="fail"), name="a.csv [..]", properties={"connector": "files", "path": "a.csv"})
     error = InputGate(undeclared, 1).late_row(17)
-    assert error.remedy and "path = 'a.csv', time = 'ts', bound = " in error.remedy
+    assert error.remedy and "path = 'a.csv', time = 'TS', bound = " in error.remedy
 
 
 # --- changing tables -------------------------------------------------------------------------------------------------

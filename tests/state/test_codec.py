@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -31,7 +31,9 @@ from transom.pipeline.registry import STATE_CLASSES
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition, TableDefinition
 from transom.plan.options import partitions_of
 from transom.planner.plan import plan
+from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable, sharable
+from transom.planner.sharing_windows import SharableWindows, sharable_windows, widened
 from transom.state import codec
 from transom.state.fifo import Fifo
 from transom.state.slots import SlotPool
@@ -131,13 +133,31 @@ def running_group() -> GroupPipeline:
     """Queries that share a join, one of which counts rows."""
     catalogue = Catalogue()
     text = f"{DECLARATIONS} SELECT a.k {PAIRS}; SELECT a.v {PAIRS.replace('ROWS 3', 'NOW')}"
-    members = []
-    for number, statement in enumerate(parse_statements(text, catalogue)[-2:]):
+    requests: list[Request] = []
+    for statement in parse_statements(text, catalogue)[-2:]:
         assert isinstance(statement, QueryStatement)
         requested = sharable(statement.query, catalogue)
         assert isinstance(requested, Sharable)
-        members.append(ConsumerSpec(str(number), requested, "changes"))
-    group = GroupPipeline(members, catalogue)
+        requests.append(requested)
+    return _running(requests, catalogue)
+
+
+def running_windows() -> GroupPipeline:
+    """Queries that share a join of windows that slide and differ; tuples wait for the sample that sees them."""
+    catalogue = Catalogue()
+    join = "SELECT a.k FROM s [RANGE {0} SECONDS SLIDE 5 SECONDS] AS a, s [RANGE {0} SECONDS SLIDE 5 SECONDS] AS b"
+    text = f"{DECLARATIONS} {join.format(5)} WHERE a.k = b.k; {join.format(10)} WHERE a.k = b.k"
+    requests = []
+    for statement in parse_statements(text, catalogue)[-2:]:
+        assert isinstance(statement, QueryStatement)
+        requested = sharable_windows(statement.query, catalogue)
+        assert isinstance(requested, SharableWindows)
+        requests.append(requested)
+    return _running(widened(requests), catalogue)
+
+
+def _running(requests: Sequence[Request], catalogue: Catalogue) -> GroupPipeline:
+    group = GroupPipeline([ConsumerSpec(str(i), one, "changes") for i, one in enumerate(requests)], catalogue)
     definition = catalogue.relations["s"]
     assert isinstance(definition, StreamDefinition)
     for second in range(12):
@@ -202,10 +222,10 @@ def test_every_class_of_state_comes_back_as_it_was(pipelines: list[Pipeline]) ->
         back = codec.decode(codec.encode(pipeline.state), STATE_CLASSES)
         assert same(back, compacted(pipeline.state))
         seen.update(classes_in(pipeline.state))
-    group = running_group()
-    for state in (group.subplan.state.part, *(branch.state for branch in group.runners)):
-        assert same(codec.decode(codec.encode(state), GROUP_CLASSES), compacted(state))
-        seen.update(classes_in(state))
+    for group in (running_group(), running_windows()):
+        for state in (group.subplan.state.part, *(branch.state for branch in group.runners)):
+            assert same(codec.decode(codec.encode(state), GROUP_CLASSES), compacted(state))
+            seen.update(classes_in(state))
     assert seen == {*STATE_CLASSES, ConsumerState}
 
 

@@ -143,7 +143,7 @@ class WrittenRows:
                 raise ValueError
             return fitted.values[0].as_py()
         if type_ == DURATION:
-            fitted = fit(pa.array([word.text]), type_)
+            fitted = fit(pa.array([word.value]), type_)
             if fitted.bad:
                 raise ValueError
             return fitted.values[0].as_py()

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from transom import Session
-from transom.runtimes.spark import query, sizing
+from transom.runtimes.spark import query_inputs, sizing
 from transom.runtimes.spark.run import SparkRun
 from transom.session import workspace_of
 
@@ -58,7 +58,7 @@ def test_a_plan_is_shared_where_it_is_worth_it(
         f"CREATE STREAM s (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts - INTERVAL 1 HOUR)"
         f" WITH (connector = 'files', path = '{tmp_path}/s', format = 'csv');"
     )
-    monkeypatch.setattr(query, "partitions", lambda spark: "200")  # as Spark has it, whatever the machine
+    monkeypatch.setattr(query_inputs, "partitions", lambda spark: "200")  # as Spark has it, whatever the machine
     with Session(spark=spark) as session:
         run = workspace_of(session).assemble(workspace_of(session).prepare(declared + text), follow=follow)
         assert isinstance(run, SparkRun)
