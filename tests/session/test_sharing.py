@@ -94,7 +94,7 @@ def test_an_aggregate_that_needs_no_pairs_is_shared_if_it_is_asked_for() -> None
     reported = session.explain(";".join(QUERIES)).split("\n\n")
     assert "shared with query 3" in reported[0]
     assert (
-        "join not shared: join-aggregate adaptive can do without pairs; SET sharing = 'on' makes them for all"
+        "join not shared: join-aggregate adaptive may need no pairs; SET sharing = 'on' makes them for all"
         in reported[1]
     )
     assert "shared with query 1, query 3" in session_of("on").explain(";".join(QUERIES)).replace(

@@ -39,7 +39,7 @@ def request_of(planned: Planned) -> Sharable | str:
         tactic = _without_the_join(planned)
         if tactic is not None:
             # A row with many matches costs it no more than one with few: with a join it would.
-            return f"join-aggregate {tactic} can do without pairs; SET sharing = 'on' makes them for all"
+            return f"join-aggregate {tactic} may need no pairs; SET sharing = 'on' makes them for all"
     return found
 
 
@@ -88,7 +88,7 @@ def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
         if isinstance(asks, str):
             continue
         if one.catalogue.options.get("sharing") != "on" and _without_the_join(one) is not None:
-            continue  # it can do without pairs
+            continue  # it may need no pairs
         found.setdefault(asks.common, {})[index] = asks
     return [known for known in found.values() if len(known) > 1 and differ(list(known.values()))]
 
