@@ -22,8 +22,9 @@ def why_not() -> str | None:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # a busy machine is no reason to fail
     with sync_playwright() as play:
         opened = play.chromium.launch(executable_path=_chromium(), args=["--no-sandbox", "--js-flags=--expose-gc"])
         try:

@@ -102,6 +102,7 @@ class Feed:
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        self.tick()  # what the first look imports and makes once is not owed: whoever comes first would wait for it
         owed = 0.0  # seconds of rest, until no more than the share has been taken
         while not self._over.is_set():
             self._look.clear()
