@@ -49,9 +49,9 @@ class Driven:
     def said(self) -> str:
         return Path(self.folder, "said").read_text()
 
-    def batches(self) -> int:
-        """How many batches have been shown by all drivers so far."""
-        return len(list(Path(self.folder, "batches").glob("*")))
+    def batches(self, name: str = "") -> int:
+        """How many batches, of all queries or of one, have been shown by all drivers so far."""
+        return len(list(Path(self.folder, "batches").glob(f"{name}*")))
 
 
 def standing(text: str) -> list[Planned]:
