@@ -1,8 +1,9 @@
 """What a watched console costs the queries that it shows: `python -m benchmarks.console_cost`.
 
-Twenty queries in one thread take small batches as fast as they can; ten browsers watch, each another query
-and its answer, in every second half of a round. What the threads of the console take of the process is what the queries
-cannot have; of several rounds the median is given, as other programs run beside.
+Twenty queries in one thread take small batches as fast as they can; ten clients watch, each another query and its
+answer, in every second half of a round: they read what a page is sent, by plain sockets, and are no browsers. What the
+threads of the console take of the process is what the queries cannot have; of several rounds the median is given, as
+other programs run beside.
 """
 
 from __future__ import annotations
