@@ -7,12 +7,14 @@ its JVM too, and the run; a server, and the run before it is there again, or onc
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -113,7 +115,7 @@ def _await_epoch(run: subprocess.Popen[bytes], checkpoint: Path, work: Callable[
 @contextmanager
 def _running(arguments: Sequence[str | Path], errors: Path) -> Iterator[tuple[subprocess.Popen[bytes], set[int]]]:
     """It, and a set for the processes that it has started; in the end all are killed. Where something was wrong it is
-    shown what the run said."""
+    shown what the run said, and where every thread of it was."""
     with open(errors, "w") as said:
         shown = {**environment(), "PYTHONFAULTHANDLER": "1"}  # where it was, should it crash by itself
         run = subprocess.Popen(command(*arguments), env=shown, stdout=subprocess.DEVNULL, stderr=said)
@@ -122,6 +124,7 @@ def _running(arguments: Sequence[str | Path], errors: Path) -> Iterator[tuple[su
         yield run, started
     except AssertionError:
         print(f"exit {run.poll()}: {errors.read_text()[-3000:]}")
+        print(_threads([run.pid, *descendants(run.pid)], errors))
         raise
     finally:
         started |= descendants(run.pid)
@@ -129,6 +132,18 @@ def _running(arguments: Sequence[str | Path], errors: Path) -> Iterator[tuple[su
         kill(started)
         run.wait()
         wait_for_end(started)
+
+
+def _threads(pids: Sequence[int], errors: Path) -> str:
+    """Where the threads of these processes are; those of Python end by it, and write it where they write errors."""
+    java = [pid for pid in pids if "java" in command_of(pid).partition(" ")[0]]
+    shown = [subprocess.run(["jcmd", str(pid), "Thread.print"], capture_output=True, text=True).stdout for pid in java]
+    said = len(errors.read_text())
+    for pid in set(pids) - {*java}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGABRT)  # which the handler of faults answers
+    time.sleep(2)
+    return "\n".join([*shown, errors.read_text()[said:]])
 
 
 class Relay:

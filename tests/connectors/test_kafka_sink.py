@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,41 @@ def test_what_a_dead_process_has_begun_is_aborted(kafka: KafkaBroker) -> None:
     commit(opened(topic, topic.name), 1, 2)
     assert [value["v"] for value in topic.values()] == [1, 2]
     assert len(topic.messages("read_uncommitted")) == 3
+
+
+def test_a_library_that_waits_for_ever_is_left_alone(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka 5456: to send the number of an epoch may never end where a broker went away."""
+    topic = TestTopic(kafka)
+    sink = opened(topic, topic.name)
+    commit(sink, 0, 1)
+    assert sink._handles is not None
+    producer, consumer = sink._handles
+    broken, went_on = threading.Event(), threading.Event()
+
+    class Stuck:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(producer, name)
+
+        def __len__(self) -> int:
+            return len(producer)
+
+        def send_offsets_to_transaction(self, *arguments: Any) -> None:
+            broken.wait(20)
+            try:
+                producer.send_offsets_to_transaction(*arguments)
+                producer.commit_transaction(30)
+            finally:
+                went_on.set()
+
+    sink._handles = Stuck(), consumer
+    monkeypatch.setattr("transom.connectors.kafka_sink._ANSWER", 1.0)
+    commit(sink, 1, 2)
+    assert written(topic) == [1, 2] and not went_on.is_set(), "by other handles"
+    broken.set()
+    assert went_on.wait(30)
+    commit(sink, 2, 3)
+    assert written(topic) == [1, 2, 3], "who was left behind is fenced"
+    sink.close()
 
 
 @pytest.mark.nightly

@@ -43,6 +43,13 @@ KAFKA: Final = (
         "the last epoch before a crash is there twice",
     ),
     Bug(
+        "the_library_is_waited_for",
+        "connectors/kafka_sink.py",
+        "in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)",
+        "producer.send_offsets_to_transaction(number, group, PATIENCE)",
+        "a broker that comes back leaves the run where it was, without a word",
+    ),
+    Bug(
         "the_latest_is_that_of_every_look",
         "connectors/kafka_source.py",
         "if self._begun is None:",

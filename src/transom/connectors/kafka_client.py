@@ -3,8 +3,10 @@ is imported when a query first names a topic."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -126,6 +128,24 @@ def retriable(error: KafkaError) -> bool:
         *(Codes.NOT_ENOUGH_REPLICAS, Codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Codes.UNSTABLE_OFFSET_COMMIT),
         Codes._NOENT,  # of a partition no leader is known
     )
+
+
+def in_time(call: Callable[[], T], seconds: float) -> T:
+    """What it returns; NotInTime if it is not through by then. It is left behind in a thread of its own, and nobody may
+    rely any more on what it works with.
+
+    For calls of the library that can wait for ever, whatever time they are given.
+    """
+    answer: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="transom-kafka", daemon=True).start()
+    return answer.result(seconds)
 
 
 class Topic:

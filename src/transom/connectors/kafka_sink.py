@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import TimeoutError as NotInTime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from transom.connectors.kafka_client import (
     OF_PRODUCERS,
     PATIENCE,
     Topic,
+    in_time,
     made,
     read_client_properties,
     retriable,
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 _KNOWN: Final = ("format", "value.format", "key.format", "key.fields", "delimiter", "null")
 _AT_ONCE: Final = 10_000
 """So many messages are handed to the library at a time."""
+
+_ANSWER: Final = 10.0
+"""For so many seconds the number of an epoch is on its way: then it is begun anew with other handles. Where the broker
+of the group went away the library may wait for ever, whatever it was told (librdkafka 5456)."""
 
 _QUEUED: Final = 1_000_000
 _OUR_NAME: Final = "transom"
@@ -80,6 +86,10 @@ class KafkaSink(StagedSink):
                 if not may_pass or time.monotonic() > deadline:
                     raise sink_error(self._topic, error) from None
                 time.sleep(0.2)  # with new handles: whether the epoch is in the topic is asked again
+            except NotInTime:
+                self._let_go()
+                if time.monotonic() > deadline:
+                    raise _unanswered(self._topic) from None
 
     def close(self) -> None:
         self._let_go()
@@ -122,7 +132,8 @@ class KafkaSink(StagedSink):
                     producer.poll(0.05)
                 self._produce(producer, self._writer.messages(batch.slice(start, _AT_ONCE)))
         number = [TopicPartition(self._topic, 0, epoch + 1)]
-        producer.send_offsets_to_transaction(number, consumer.consumer_group_metadata(), PATIENCE)
+        group = consumer.consumer_group_metadata()
+        in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)
         producer.commit_transaction(PATIENCE)
 
     def _produce(self, producer: Producer, messages: list[dict[str, Any]]) -> None:
@@ -137,6 +148,13 @@ class KafkaSink(StagedSink):
         if self._handles is not None:
             self._handles[1].close()
             self._handles = None
+
+
+def _unanswered(topic: str) -> SinkError:
+    return SinkError(
+        f"rows cannot be written to topic '{topic}': the broker that keeps the numbers of epochs does not answer",
+        remedy="see that all brokers run; the query resumes from its checkpoint",
+    )
 
 
 def read_properties(declared: SinkDeclaration) -> tuple[str, dict[str, str]]:
