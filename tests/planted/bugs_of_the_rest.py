@@ -239,15 +239,15 @@ SCALAR: Final = (
     Bug(
         "a_function_sees_null",
         "plan/python_function.py",
-        "found = self._called([column.filter(whole) for column in columns])",
-        "found = self._called(columns).filter(whole)",
+        "values = self._called([column.filter(whole) for column in columns])",
+        "values = self._called(columns).filter(whole)",
         "a function of a program is called for the rows that have a NULL, though it is not to be",
     ),
     Bug(
         "any_length_will_do",
         "plan/python_function.py",
-        "if len(found) != len(columns[0]):",
-        "if len(found) > len(columns[0]):",
+        "if len(values) != len(columns[0]):",
+        "if len(values) > len(columns[0]):",
         "a function that gives too few values shifts those of the rows behind",
     ),
     Bug(

@@ -344,8 +344,8 @@ RESTART: Final = (
     Bug(
         "restart_a_queue_one_short",
         "state/codec.py",
-        "found = cls(**fields)",
-        'found = cls(**fields | ({"last": max(fields["last"] - 1, 0)} if "first" in fields else {}))',
+        "rebuilt = cls(**fields)",
+        'rebuilt = cls(**fields | ({"last": max(fields["last"] - 1, 0)} if "first" in fields else {}))',
         "the youngest open row of a row-count window is forgotten by a restart and never ends",
     ),
     Bug(

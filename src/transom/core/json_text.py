@@ -27,10 +27,10 @@ def read(text: str) -> Any:
 
     DuckDB takes a little more, which is no JSON: NaN and Infinity, and a comma behind the last element.
     """
-    found = _DECODER.decode(text)
+    value = _DECODER.decode(text)
     if "\\u" in text:
-        written(found).encode("utf-8")  # raises where one is half a character
-    return found
+        written(value).encode("utf-8")  # raises where one is half a character
+    return value
 
 
 def _no_number(text: str) -> Any:

@@ -47,8 +47,8 @@ def storage_path(text: str | os.PathLike[str]) -> str:
     transom.core.errors.OptionError: a path must not hold a password: 's3://..@bucket/a'
       give credentials by the environment, as the tools of the storage do
     """
-    found = _SCHEME.match(os.fspath(text)) if isinstance(text, str | os.PathLike) else None
-    scheme = "" if found is None else (found["scheme"] or "").lower()
+    match = _SCHEME.match(os.fspath(text)) if isinstance(text, str | os.PathLike) else None
+    scheme = "" if match is None else (match["scheme"] or "").lower()
     if scheme not in SCHEMES:
         return local_path(text)
     given = os.fspath(text)
@@ -82,8 +82,8 @@ def path_of(path: str) -> str:
     >>> path_of("hdfs://node:8020/a/b"), path_of("/a/b")
     ('/a/b', '/a/b')
     """
-    found = _REMOTE.fullmatch(path)
-    return path if found is None else found["path"]
+    match = _REMOTE.fullmatch(path)
+    return path if match is None else match["path"]
 
 
 def real_path(path: str) -> str:
@@ -105,9 +105,9 @@ def local_path(text: str | os.PathLike[str]) -> str:
     if not isinstance(text, str | os.PathLike):
         raise OptionError(f"a path is a text, not {type(text).__name__}", remedy="write the path of a file or a folder")
     path = os.fspath(text)
-    found = _SCHEME.match(path)
-    if found is not None:
-        scheme = found["scheme"] or "file"
+    match = _SCHEME.match(path)
+    if match is not None:
+        scheme = match["scheme"] or "file"
         if scheme.lower() != "file":
             raise OptionError(
                 f"'{_shown(path)}' cannot be reached: there is no file system '{scheme}' here",

@@ -22,8 +22,8 @@ def variable_of(text: str) -> str | None:
     >>> variable_of("$PGPASSWORD"), variable_of("a$b"), variable_of("$")
     ('PGPASSWORD', None, None)
     """
-    found = _NAME.fullmatch(text)
-    return None if found is None else found[1]
+    match = _NAME.fullmatch(text)
+    return None if match is None else match[1]
 
 
 def taken(text: str) -> str | None:

@@ -36,14 +36,14 @@ class Structural:
         kind = type(self)
         if kind._compared is None:
             kind._compared = tuple(field.name for field in fields(self) if field.compare)  # type: ignore[arg-type]
-        mine = self.__dict__
-        return tuple([mine[name] for name in kind._compared])
+        attributes = self.__dict__
+        return tuple([attributes[name] for name in kind._compared])
 
     def __hash__(self) -> int:
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = self.__dict__["_hash"] = hash((type(self), self._values()))
-        return known
+        hashed: int | None = self.__dict__.get("_hash")
+        if hashed is None:
+            hashed = self.__dict__["_hash"] = hash((type(self), self._values()))
+        return hashed
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -69,5 +69,5 @@ def lone_surrogate(text: str) -> int | None:
     >>> lone_surrogate("a" + chr(0xD800)), lone_surrogate("a")
     (1, None)
     """
-    found = _SURROGATE.search(text)
-    return None if found is None else found.start()
+    half = _SURROGATE.search(text)
+    return None if half is None else half.start()

@@ -65,11 +65,11 @@ def parse_duration(text: str) -> int | None:
     >>> parse_duration("1.5 min"), parse_duration("soon")
     (90000000, None)
     """
-    found = re.fullmatch(r"\s*(\d{1,100}(?:\.\d{1,100})?)\s*([A-Za-z]+)\s*", text)
-    unit = unit_of(found[2]) if found else None
-    if found is None or unit is None:
+    match = re.fullmatch(r"\s*(\d{1,100}(?:\.\d{1,100})?)\s*([A-Za-z]+)\s*", text)
+    unit = unit_of(match[2]) if match else None
+    if match is None or unit is None:
         return None
-    whole, _, fraction = found[1].partition(".")
+    whole, _, fraction = match[1].partition(".")
     scaled = int(whole + fraction) * unit
     micros, rest = divmod(scaled, 10 ** len(fraction))
     return micros if rest == 0 else None
@@ -99,24 +99,24 @@ def parse_interval(text: str) -> tuple[int, int] | None:
     months, micros, at = 0, 0, 0
     text = text.strip()
     while at < len(text):
-        if found := _CLOCK.match(text, at):
-            clock = [int(found[i] or 0) for i in (2, 3, 4)]
+        if match := _CLOCK.match(text, at):
+            clock = [int(match[i] or 0) for i in (2, 3, 4)]
             if max(clock[1:]) > 59:
                 return None
-            amount = (clock[0] * 3600 + clock[1] * 60 + clock[2]) * SECOND + int((found[5] or "").ljust(6, "0"))
-            micros += -amount if found[1] == "-" else amount
-        elif found := _AMOUNT.match(text, at):
-            sign = -1 if found[1] == "-" else 1
-            in_months, length = months_of(found[3]), parse_duration(f"{found[2]} {found[3]}")
-            if in_months is not None and found[2].isdigit():
-                months += sign * int(found[2]) * in_months
+            amount = (clock[0] * 3600 + clock[1] * 60 + clock[2]) * SECOND + int((match[5] or "").ljust(6, "0"))
+            micros += -amount if match[1] == "-" else amount
+        elif match := _AMOUNT.match(text, at):
+            sign = -1 if match[1] == "-" else 1
+            in_months, length = months_of(match[3]), parse_duration(f"{match[2]} {match[3]}")
+            if in_months is not None and match[2].isdigit():
+                months += sign * int(match[2]) * in_months
             elif length is not None:
                 micros += sign * length
             else:
                 return None
         else:
             return None
-        at = found.end()
+        at = match.end()
         at += len(text[at:]) - len(text[at:].lstrip())
     return (months, micros) if text else None
 

@@ -45,7 +45,7 @@ def bind_stream_as_of(
     """
     error = context.source.error
     by_clock = isinstance(time, exp.Anonymous) and time.name.lower() == "proctime" and not time.expressions
-    stamped = _never_changes(table, context) or all(_is_stamped(one, context) for one in relations)
+    stamped = _never_changes(table, context) or all(_is_stamped(each, context) for each in relations)
     if not isinstance(time, exp.Column) and not (by_clock and stamped):
         remedy = "declare the stream WITH (time = 'arrival'), and write FOR SYSTEM_TIME AS OF o.arrival_time"
         raise error("FOR SYSTEM_TIME AS OF takes the time column of the stream", time, remedy)

@@ -64,13 +64,13 @@ class _Settings:
 
 
 def _settings(node: exp.Expr, source: QueryText) -> _Settings:
-    found: dict[str, syntax.Setting] = {}
+    settings: dict[str, syntax.Setting] = {}
     for setting in node.args.get("settings") or ():
         key = setting.this.name.lower()
-        if key in found:
+        if key in settings:
             raise source.option_error(f"'{key}' is there twice", setting.this, "leave one of them out")
-        found[key] = setting
-    return _Settings(source, found)
+        settings[key] = setting
+    return _Settings(source, settings)
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def _rate(settings: _Settings) -> float | None:
     if connector is not None and connector.args["value"].name.lower() == "generator":
         stated = settings.left.get("rate")
         return 1.0 if stated is None else _read_rate(stated.args["value"].name)
-    found: float | None = settings.take("rate", _read_rate, "rows a second, up to a million: rate = 20")
-    return found
+    rate: float | None = settings.take("rate", _read_rate, "rows a second, up to a million: rate = 20")
+    return rate
 
 
 def _read_rate(text: str) -> float | None:
@@ -319,7 +319,7 @@ def _instants(
     counted = "time_unit" in settings.left and pa.types.is_integer(column.type)
     if of_files and (column.type == DATE or counted):
         instants = Column(column.name, TIMESTAMP)
-        schema = Schema(tuple(instants if one is column else one for one in schema))
+        schema = Schema(tuple(instants if each is column else each for each in schema))
         column = instants
     if column.type not in (TIMESTAMP, TIMESTAMPTZ):
         what = f"the time column '{column.name}' is a {sql_name(column.type)}"

@@ -133,21 +133,21 @@ class ExpressionBinder:
         if len(names) > 2:
             raise self._unknown(node, names[1], names[0])
         name, qualifier = names[-1], names[0] if len(names) > 1 else None
-        found = self.scope.find(name, qualifier)
-        if not found and qualifier is None and name.lower() in self.aliases:
+        meanings = self.scope.find(name, qualifier)
+        if not meanings and qualifier is None and name.lower() in self.aliases:
             alias = self.aliases.pop(name.lower())  # not seen within itself
             try:
                 return self.bind(alias)
             finally:
                 self.aliases[name.lower()] = alias
-        found = found or self.scope.find_around(name, qualifier)
-        if len(found) > 1:
+        meanings = meanings or self.scope.find_around(name, qualifier)
+        if len(meanings) > 1:
             choices = [c for c in self.scope.candidates(name, qualifier) if c.lower().endswith(f".{name.lower()}")]
             remedy = f"write {' or '.join(choices)}" if len(set(choices)) > 1 else "give its inputs different names"
             raise self._error(f"'{name}' is ambiguous", node, remedy)
-        if not found:
+        if not meanings:
             raise self._unknown(node, name, qualifier)
-        value = replace(found[0], excerpt=self.context.source.excerpt(node))
+        value = replace(meanings[0], excerpt=self.context.source.excerpt(node))
         self.written.append((value, node))
         return value
 
@@ -156,10 +156,10 @@ class ExpressionBinder:
         inputs, columns = self.scope.find(names[1], names[0]), self.scope.find(names[0], None)
         if not inputs and not columns:
             inputs, columns = self.scope.find_around(names[1], names[0]), self.scope.find_around(names[0], None)
-        found, fields = (inputs, names[2:]) if inputs else (columns, names[1:])
-        if len(found) != 1 or not fields or not (is_nested(found[0].type) or len(names) > 2):
+        meanings, fields = (inputs, names[2:]) if inputs else (columns, names[1:])
+        if len(meanings) != 1 or not fields or not (is_nested(meanings[0].type) or len(names) > 2):
             return None
-        value = replace(found[0], excerpt=self.context.source.excerpt(node))
+        value = replace(meanings[0], excerpt=self.context.source.excerpt(node))
         self.written.append((value, node))
         with self.context.at(node):
             for name in fields:
@@ -321,7 +321,7 @@ class ExpressionBinder:
             values = [self.bind(each) for each in node.this.expressions]
             rows = self.context.bind_relation(query, self.scope, "IN")
             with self.context.at(node):
-                return some_row(values, rows, lambda one, other: self._resolve(node, "=", one, other))
+                return some_row(values, rows, lambda left, right: self._resolve(node, "=", left, right))
         value = self.bind(node.this)
         if query is None:
             return self._resolve(node, "in", value, *(self.bind(item) for item in node.expressions))
@@ -345,8 +345,8 @@ class ExpressionBinder:
         value = self.bind(node.this)
         with self.context.at(node):
             if rows.name == "ALL":
-                return every_row(value, query, lambda one, other: self._resolve(node, function, one, other))
-            return some_row((value,), query, lambda one, other: self._resolve(node, function, one, other))
+                return every_row(value, query, lambda left, right: self._resolve(node, function, left, right))
+            return some_row((value,), query, lambda left, right: self._resolve(node, function, left, right))
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
         self._need_sub_queries(node)
@@ -425,11 +425,11 @@ class ExpressionBinder:
             return self._value_over(node, name, arguments, frame, seen)
         read = inner._written(call, modified)
 
-        def refer(found: AggregateCall) -> Expression:
-            if found.order:
+        def refer(call: AggregateCall) -> Expression:
+            if call.order:
                 remedy = "with OVER there are COUNT, SUM, AVG, MIN, MAX and others that depend on no order"
                 raise self._error(f"{name.upper()} with OVER is not supported", node, remedy)
-            return seen(found, frame)
+            return seen(call, frame)
 
         with self.context.at(node):
             return functions.resolve_aggregate(name, read, refer)
@@ -463,8 +463,8 @@ class ExpressionBinder:
             with self.context.at(node):
                 default = functions.cast(arguments[2], value.type, False)
                 rows = seen(AggregateCall("count", None, BIGINT), there)
-                found = functions.resolve("=", (rows, Literal(1, BIGINT)))
-                return functions.case((found,), (seen(call, there),), default)
+                equal = functions.resolve("=", (rows, Literal(1, BIGINT)))
+                return functions.case((equal,), (seen(call, there),), default)
         start, end = (None, None) if frame is None else (frame.start, frame.end)
         last, peers = name == "last_value", frame is not None and frame.peers
         near, far = (end, start) if last else (start, end)
@@ -553,10 +553,10 @@ class ExpressionBinder:
 
     def _at_time_zone(self, node: exp.AtTimeZone) -> Expression:
         """From left to right; the parser takes the second one for a part of the first zone."""
-        found, zone = self.bind(node.this), node.args["zone"]
+        moment, zone = self.bind(node.this), node.args["zone"]
         while isinstance(zone, exp.AtTimeZone):
-            found, zone = self._resolve(node, "timezone", self.bind(zone.this), found), zone.args["zone"]
-        return self._resolve(node, "timezone", self.bind(zone), found)
+            moment, zone = self._resolve(node, "timezone", self.bind(zone.this), moment), zone.args["zone"]
+        return self._resolve(node, "timezone", self.bind(zone), moment)
 
     def _date_part(self, node: exp.Anonymous) -> Expression:
         """EXTRACT(part FROM moment) and date_part('part', moment): a function for each part."""

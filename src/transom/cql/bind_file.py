@@ -51,15 +51,19 @@ def stem(path: str) -> str:
 
 def _has_readers(name: str, catalogue: Catalogue) -> bool:
     """A view is bound to the columns that its inputs had."""
-    views = [one for one in catalogue.relations.values() if isinstance(one, ViewDefinition)]
+    views = [definition for definition in catalogue.relations.values() if isinstance(definition, ViewDefinition)]
     return any(reads(view.query, name) for view in views)
 
 
 def _only_time(path: str, schema: Schema, node: exp.Expr, source: QueryText) -> str:
-    found = [column.name for column in schema if column.type in (TIMESTAMP, TIMESTAMPTZ)]
-    if len(found) == 1:
-        return found[0]
-    why = f"it has several TIMESTAMP columns: {', '.join(found)}" if found else "it has no TIMESTAMP column"
-    named = f"path = '{path}', time = '{(found or ['ts'])[0]}'"
+    names_of_times = [column.name for column in schema if column.type in (TIMESTAMP, TIMESTAMPTZ)]
+    if len(names_of_times) == 1:
+        return names_of_times[0]
+    why = (
+        f"it has several TIMESTAMP columns: {', '.join(names_of_times)}"
+        if names_of_times
+        else "it has no TIMESTAMP column"
+    )
+    named = f"path = '{path}', time = '{(names_of_times or ['ts'])[0]}'"
     remedy = f"write CREATE STREAM s WITH (connector = 'files', {named}), and FROM s"
     raise source.error(f"a window needs a time, and nothing says which column of '{path}' is it: {why}", node, remedy)

@@ -131,8 +131,8 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     predicate = conjunction(conditions)
     assert predicate is not None  # the grammar takes no such join without a condition
     if kind in ("semi", "anti"):
-        found = (SemiJoin if kind == "semi" else AntiJoin)(left.relation, right.relation, predicate)
-        return Joined((found,), (), left.inputs)
+        joined = (SemiJoin if kind == "semi" else AntiJoin)(left.relation, right.relation, predicate)
+        return Joined((joined,), (), left.inputs)
     side = cast(OneOf["left", "right", "full"], kind)
     return Joined((OuterJoin(left.relation, right.relation, side, predicate),), (), inputs)
 
@@ -190,10 +190,10 @@ def _common(join: exp.Join, left: Joined, right: Joined, context: Context) -> li
         return {column.name.lower(): column.name for column in shown}
 
     others = names(right)
-    found = [name for low, name in names(left).items() if low in others]
-    if not found:
+    names_in_both = [name for low, name in names(left).items() if low in others]
+    if not names_in_both:
         raise context.source.error("the sides of the NATURAL JOIN have no column in common", join, "write JOIN .. ON")
-    made = [exp.to_identifier(name) for name in found]
+    made = [exp.to_identifier(name) for name in names_in_both]
     for each in made:
         each.meta.update(join.meta)
     return made
@@ -209,15 +209,17 @@ def _bind_using(
     for name in names:
         sides = []
         for side, scope in scopes.items():
-            found = [value for value in scope.find(name.name, None) if merged.get(value, value) is not None]
-            if len(found) != 1:
-                what = f"the {side} side of the join has {'several columns' if found else 'no column'} '{name.name}'"
+            values = [value for value in scope.find(name.name, None) if merged.get(value, value) is not None]
+            if len(values) != 1:
+                what = f"the {side} side of the join has {'several columns' if values else 'no column'} '{name.name}'"
                 raise context.source.error(what, name, f"write ON condition; {scope.remedy(name.name, None)}")
-            sides.append(found[0])
+            sides.append(values[0])
         with context.at(name):
             conditions.append(functions.resolve("=", (sides[0], sides[1])))
-            one = functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
-        merged[sides[0]], merged[sides[1]] = one, None
+            merged_value = (
+                functions.resolve("coalesce", (sides[0], sides[1])) if kind == "full" else sides[kind == "right"]
+            )
+        merged[sides[0]], merged[sides[1]] = merged_value, None
     return tuple(conditions), tuple(_merged(item, merged) for item in inputs)
 
 
@@ -351,9 +353,12 @@ def look_up(node: exp.Identifier, context: Context) -> tuple[Node, frozenset[str
         return _scan(key, context), frozenset() if isinstance(definition, ViewDefinition) else definition.invisible
     if key in context.catalogue.sinks:
         raise context.source.error(f"'{node.name}' is a sink, it cannot be read", node, "read what is inserted into it")
-    known = {**{d.name.lower(): d.name for d in context.catalogue.relations.values()}, **{n: n for n in context.named}}
-    known.pop(ONE_ROW, None)
-    close = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
-    choices = [known[low] for low in close] or sorted(known.values())[:8]
+    written_names = {
+        **{d.name.lower(): d.name for d in context.catalogue.relations.values()},
+        **{n: n for n in context.named},
+    }
+    written_names.pop(ONE_ROW, None)
+    close = difflib.get_close_matches(key, written_names, n=3, cutoff=0.5)
+    choices = [written_names[low] for low in close] or sorted(written_names.values())[:8]
     remedy = f"did you mean {' or '.join(choices)}?" if choices else "declare it first with CREATE STREAM or TABLE"
     raise context.source.error(f"there is no stream, table or view '{node.name}'", node, remedy)

@@ -190,14 +190,14 @@ class OrderedRows:
         """Where the values are; what is no column yet is put behind those that are there."""
         width = len(self.relation.schema)
         added: dict[Expression, int] = {}
-        found = [
+        positions = [
             value.index if isinstance(value, ColumnRef) else added.setdefault(value, width + len(added))
             for value in values
         ]
         if added:
             names = (*self.relation.schema.names, *(str(value) for value in added))
             self.relation = Project(self.relation, (*map(self._column, range(width)), *added), names)
-        return found
+        return positions
 
     def _column(self, index: int) -> ColumnRef:
         column = self.relation.schema[index]
@@ -256,19 +256,19 @@ class BlockOrder:
         moved = {ref.index: position for position, ref in enumerate(refs)}
         whole = list(columns) == list(range(len(relation.schema)))
         rows = OrderedRows(relation if whole else Project(relation, refs, names))
-        mine = self.mapped(lambda value: remap(value, moved))
+        order_mapped = self.mapped(lambda value: remap(value, moved))
         alike: dict[object, list[tuple[int, BoundOver]]] = {}
-        for index, call in enumerate(mine.ranks):
+        for index, call in enumerate(order_mapped.ranks):
             if isinstance(call, RankCall):
                 rows.number(index, call)
             else:
                 alike.setdefault((call.partition, call.order, call.frame), []).append((index, call))
         for calls in alike.values():
             rows.over(calls)
-        if mine.qualify is not None:
-            rows.relation = Filter(rows.relation, rows.resolved(mine.qualify))
-        if mine.on is not None:
-            rows.limit(mine.on, mine.order, Bounds(1, 1))
+        if order_mapped.qualify is not None:
+            rows.relation = Filter(rows.relation, rows.resolved(order_mapped.qualify))
+        if order_mapped.on is not None:
+            rows.limit(order_mapped.on, order_mapped.order, Bounds(1, 1))
         return rows, lambda value: rows.resolved(remap(value, moved))
 
 
@@ -297,13 +297,13 @@ def order_whole(node: syntax.Ordered, relation: Relation, context: Context) -> R
 def order_shown(node: exp.Expr, names: list[str]) -> tuple[SortKey, ...]:
     """The columns of the result by which a query as a whole is ordered, as far as it has them."""
     ordering = _top_ordering(node)
-    found: list[SortKey] = []
+    keys: list[SortKey] = []
     for item in () if ordering is None else ordering.args["keys"]:
         index = _shown(item.this, [name.lower() for name in names])
         if index is None:
             break
-        found.append(SortKey(index, item.args["descending"], item.args["nulls_first"]))
-    return tuple(found)
+        keys.append(SortKey(index, item.args["descending"], item.args["nulls_first"]))
+    return tuple(keys)
 
 
 def without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
@@ -336,9 +336,9 @@ def rows_looked_at(node: exp.Expr, source: QueryText) -> int | None:
     ordering = _top_ordering(node)
     if ordering is None or ordering.args.get("keys") or ordering.args.get("offset"):
         return None
-    found = _count(ordering.args.get("limit"), source)
+    limit = _count(ordering.args.get("limit"), source)
     ordering.set("limit", None)
-    return found
+    return limit
 
 
 def _top_ordering(node: exp.Expr) -> exp.Expr | None:

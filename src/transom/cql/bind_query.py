@@ -62,13 +62,13 @@ def _bind_with(node: syntax.WithQuery, context: Context, outer: Scope | None) ->
     They do not see the columns of a query around: a name may be used at any depth, and a column of a row around is
     counted from where it is used.
     """
-    mine: set[str] = set()
+    named_here: set[str] = set()
     for named in node.expressions:
         name = named.args["alias"]
-        if name.name.lower() in mine:
+        if name.name.lower() in named_here:
             remedy = "give one of them another name"
             raise context.source.error(f"there are two queries '{name.name}' in WITH", name, remedy)
-        mine.add(name.name.lower())
+        named_here.add(name.name.lower())
         bound = renamed(_bind(named.this, context, None), named.args.get("columns"), context.source)
         context = replace(context, named={**context.named, name.name.lower(): bound})
     return _bind(node.this, context, outer)
@@ -139,12 +139,12 @@ def _bind_values(node: syntax.Values, context: Context, outer: Scope | None) -> 
                 f"column {i + 1} of VALUES has types that do not mix", node, "cast them to one type"
             )
         types.append(functions.settled(met))
-    one = scan_one_row(context.catalogue)
+    one_row = scan_one_row(context.catalogue)
     parts: list[Relation] = []
     for row, values in zip(rows, bound, strict=True):
         with context.at(row):
             cast = (functions.settle(functions.coerce(value, t)) for value, t in zip(values, types, strict=True))
-            parts.append(Project(one, tuple(cast), names))
+            parts.append(Project(one_row, tuple(cast), names))
     while len(parts) > 1:  # a tree that is nowhere deep
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [SetOperation("union", True, *pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -201,12 +201,12 @@ def _corresponding(
     if not wanted:
         remedy = "leave CORRESPONDING out: columns are matched by position then"
         raise context.source.error("the sides have no column in common", node.args["expression"], remedy)
-    found: list[Relation] = []
+    projected: list[Relation] = []
     for side, names in zip(sides, (left, right), strict=True):
         columns = [side.schema[names.index(name)] for name in wanted]
         refs = tuple(ColumnRef(names.index(name), c.type, c.name) for name, c in zip(wanted, columns, strict=True))
-        found.append(project(side, refs, tuple(column.name for column in columns)))
-    return found
+        projected.append(project(side, refs, tuple(column.name for column in columns)))
+    return projected
 
 
 def _type_of(relation: Relation, position: int) -> pa.DataType:

@@ -183,17 +183,19 @@ class _QueryBlock:
         )
         if order.bounds is None:
             return result
-        known = {functions.settle(output.value): i for i, output in reversed(list(enumerate(outputs)))}
+        index_of = {functions.settle(output.value): i for i, output in reversed(list(enumerate(outputs)))}
         ordering = self.node.args["ordering"]
         for key, item in zip(order.order, ordering.args["keys"], strict=True):
-            if key.value not in known:
+            if key.value not in index_of:
                 remedy = "select it, or leave DISTINCT out"
                 raise self.context.source.error("SELECT DISTINCT is ordered by what is selected", item, remedy)
         at = sorted(range(len(outputs)), key=lambda i: sorted(columns_of(outputs[i].value)))
         refs = [ColumnRef(i, c.type, c.name) for i, c in enumerate(result.schema)]
         rows = OrderedRows(project(result, tuple(refs[i] for i in at), tuple(refs[i].name for i in at)))
         keys = [
-            replace(key, value=replace(refs[i], index=at.index(i))) for key in order.order for i in [known[key.value]]
+            replace(key, value=replace(refs[i], index=at.index(i)))
+            for key in order.order
+            for i in [index_of[key.value]]
         ]
         rows.limit((), keys, order.bounds)
         back = tuple(replace(ref, index=at.index(ref.index)) for ref in refs)
@@ -285,28 +287,28 @@ class _QueryBlock:
             if not inputs or node.args.get("db") is not None:
                 remedy = f"the inputs are {', '.join(self.scope.aliases())}"
                 raise self.context.source.error(f"there is no input '{table.name}' in FROM", node, remedy)
-        found = [
+        outputs = [
             OutputColumn(node, column.name, value)
             for item in inputs
             for column in item.columns
             if column.shown and (value := column.bare if table is None else column.value) is not None
         ]
         for name in node.args.get("left_out") or ():
-            kept = [column for column in found if column.name.lower() != name.name.lower()]
-            if len(kept) == len(found):
+            kept = [column for column in outputs if column.name.lower() != name.name.lower()]
+            if len(kept) == len(outputs):
                 remedy = self.scope.remedy(name.name, None)
                 raise self.context.source.error(f"there is no column '{name.name}' to leave out", name, remedy)
-            found = kept
-        if not found:
+            outputs = kept
+        if not outputs:
             raise self.context.source.error("* stands for no column here", node, "name the columns one by one")
-        return found
+        return outputs
 
     def _fields(self, node: exp.Expr, name: str) -> list[OutputColumn]:
         """column.*: the fields of a STRUCT."""
-        found = self.scope.find(name, None)
-        if node.args.get("db") is not None or len(found) != 1 or not is_struct(found[0].type):
+        columns = self.scope.find(name, None)
+        if node.args.get("db") is not None or len(columns) != 1 or not is_struct(columns[0].type):
             return []
-        (column,) = found
+        (column,) = columns
         return [OutputColumn(node, field.name, functions.field_of(column, field.name)) for field in column.type]
 
     def _replaced(self, node: exp.Expr, columns: list[OutputColumn], binder: ExpressionBinder) -> list[OutputColumn]:

@@ -122,12 +122,12 @@ def bind_partition_column(node: exp.Column, stream: Node, qualifiers: list[str],
     if table is not None and table.name.lower() not in [q.lower() for q in qualifiers]:
         remedy = f"write {qualifiers[0]}.{node.name}" if qualifiers else f"write {node.name}"
         raise context.source.error(f"'{table.name}' is not the stream of this window", node, remedy)
-    found = [i for i, name in enumerate(names) if name.lower() == node.name.lower()]
-    if len(found) > 1:
+    indexes = [i for i, name in enumerate(names) if name.lower() == node.name.lower()]
+    if len(indexes) > 1:
         remedy = "give the columns of the stream different names"
         raise context.source.error(f"the stream has several columns '{node.name}'", node, remedy)
-    if not found:
+    if not indexes:
         close = difflib.get_close_matches(node.name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
         remedy = f"the stream has {', '.join(n for n in names if n.lower() in close) or ', '.join(names[:8])}"
         raise context.source.error(f"the stream has no column '{node.name}'", node, remedy)
-    return found[0]
+    return indexes[0]

@@ -42,7 +42,7 @@ def _conditions(
     if any(map(has_query, values)):
         raise QueryError("what is compared with a query holds one itself", remedy="compute it in a sub-query in FROM")
     read = [ColumnRef(i, each.type, each.name) for i, each in enumerate(rows.schema)]
-    each = [compared(seen_from(value, 1), one) for value, one in zip(values, read, strict=True)]
+    each = [compared(seen_from(value, 1), column) for value, column in zip(values, read, strict=True)]
     met = conjunction(tuple(each))
     assert met is not None
     return Call("not", (met,), BOOLEAN) if negated else met, Call("is_null", (met,), BOOLEAN)

@@ -102,19 +102,19 @@ class _TokenWords(Reader):
         if not 0 <= at < owner._tokens_size:
             stop = owner._tokens[-1].end + 1 if owner._tokens else 0
             return Word("end", "", stop, stop + 1)
-        found = self._known.get(at)
-        if found is None:
-            found = self._known[at] = _word(owner._tokens[at])
-        return found
+        word = self._known.get(at)
+        if word is None:
+            word = self._known[at] = _word(owner._tokens[at])
+        return word
 
     def skip(self, words: int = 1) -> None:
         self.owner._advance(words)
 
     def expression(self) -> exp.Expr | None:
-        found = self.owner._parse_disjunction()
-        if found is None:
+        expression = self.owner._parse_disjunction()
+        if expression is None:
             _reject_foreign(self)
-        return found
+        return expression
 
     def operand(self) -> exp.Expr | None:
         return self.owner._parse_bitwise()
@@ -205,10 +205,10 @@ class _ExpressionParser(parser.Parser):
             return self._parse_column_ops(read_interval_value(words))
         if at_typed_literal(words):
             return self._parse_column_ops(read_typed_literal(words))
-        found = self._parse_column()
-        while found is not None and words.word().kind == "symbol" and words.word().text in ("->", "->>"):
-            found = self._parse_column_ops(read_path(words, found))
-        return found
+        column = self._parse_column()
+        while column is not None and words.word().kind == "symbol" and words.word().text in ("->", "->>"):
+            column = self._parse_column_ops(read_path(words, column))
+        return column
 
     def _parse_function_call(
         self,
@@ -298,9 +298,9 @@ def parse(text: str, parameters: Mapping[str, Value] = MappingProxyType({})) -> 
 def parse_type(text: str) -> syntax.TypeName | syntax.NestedType:
     """A type that is a text of its own, unbound."""
     dialect = Dialect.get_or_raise(CQL)
-    (found,) = dialect.parser().parse_into(exp.DataType, _tokenize(QueryText(text)), text)
-    assert isinstance(found, syntax.TypeName | syntax.NestedType)
-    return found
+    (data_type,) = dialect.parser().parse_into(exp.DataType, _tokenize(QueryText(text)), text)
+    assert isinstance(data_type, syntax.TypeName | syntax.NestedType)
+    return data_type
 
 
 def _tokenize(source: QueryText) -> list[Token]:
@@ -312,10 +312,10 @@ def _tokenize(source: QueryText) -> list[Token]:
             "the text has half a character (a lone surrogate)", remedy=remedy, span=span, text=visible(text)
         )
     try:
-        found = Dialect.get_or_raise(CQL).tokenize(text)
+        tokens = Dialect.get_or_raise(CQL).tokenize(text)
     except TokenError as error:
         raise _unclosed(source, error) from None
-    for before, token in zip([None, *found], found, strict=False):
+    for before, token in zip([None, *tokens], tokens, strict=False):
         is_name = token.token_type == TokenType.VAR
         glued = before is not None and before.token_type == TokenType.NUMBER and before.end + 1 == token.start
         if is_name and (not token.text.isidentifier() or (glued and unit_of(token.text) is None)):
@@ -323,16 +323,16 @@ def _tokenize(source: QueryText) -> list[Token]:
             remedy = 'write names with letters, digits and _, not a digit first, or put them into "quotes"'
             span = source.span(token.start, token.end + 1)
             raise QueryError(f"'{written}' is no name", remedy=remedy, span=span, text=text)
-    deep = first_too_deep(_word(token).capitals for token in found)
+    deep = first_too_deep(_word(token).capitals for token in tokens)
     if deep is not None:
-        raise too_deep(source.span(found[deep].start, found[deep].end + 1), text)
-    return found
+        raise too_deep(source.span(tokens[deep].start, tokens[deep].end + 1), text)
+    return tokens
 
 
-def _with_constants(found: list[Token], source: QueryText, parameters: Mapping[str, Value]) -> Iterator[Token]:
+def _with_constants(tokens: list[Token], source: QueryText, parameters: Mapping[str, Value]) -> Iterator[Token]:
     """The words of a text, those of a constant in the place of every parameter."""
     used: set[str] = set()
-    rest = iter(zip_longest(found, found[1:]))
+    rest = iter(zip_longest(tokens, tokens[1:]))
     for token, follower in rest:
         name = "" if follower is None else source.text[follower.start : follower.end + 1]  # it may be a keyword
         if token.text != "$" or follower is None or follower.start != token.end + 1 or not name.isidentifier():

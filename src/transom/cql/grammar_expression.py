@@ -29,13 +29,13 @@ def read_type(reader: Reader) -> exp.Expr:
         reader.take("PRECISION")
     if name in ("CHARACTER", "CHAR") and reader.take("VARYING"):
         name = "VARCHAR"
-    found = (_read_nested_type if name in NESTED_TYPES else _read_plain_type)(reader, name, start)
+    data_type = (_read_nested_type if name in NESTED_TYPES else _read_plain_type)(reader, name, start)
     while reader.at("["):
         reader.skip()
         if not reader.take("]"):
             reader.reject("the length of an array is not part of its type", f"write {name}[]")
-        found = reader.spanned(syntax.NestedType(this="ARRAY", types=[found]), start)
-    return found
+        data_type = reader.spanned(syntax.NestedType(this="ARRAY", types=[data_type]), start)
+    return data_type
 
 
 NESTED_TYPES: Final = ("ARRAY", "LIST", "STRUCT", "ROW")
@@ -49,7 +49,7 @@ def _read_nested_type(reader: Reader, name: str, start: Word) -> exp.Expr:
         reader.reject(f"the type {name} does not say of what", remedy, start)
     reader.skip()
     if name in ("ARRAY", "LIST"):
-        found = syntax.NestedType(this="ARRAY", types=[read_type(reader)])
+        data_type = syntax.NestedType(this="ARRAY", types=[read_type(reader)])
     else:
         names, types = [], []
         while True:
@@ -58,9 +58,9 @@ def _read_nested_type(reader: Reader, name: str, start: Word) -> exp.Expr:
             types.append(read_type(reader))
             if not reader.take(","):
                 break
-        found = syntax.NestedType(this="STRUCT", names=names, types=types)
+        data_type = syntax.NestedType(this="STRUCT", names=names, types=types)
     reader.need(")" if opening == "(" else ">")
-    return reader.spanned(found, start)
+    return reader.spanned(data_type, start)
 
 
 def _read_plain_type(reader: Reader, name: str, start: Word) -> exp.Expr:
@@ -151,10 +151,10 @@ _PATTERNS: Final = {"RLIKE": "regexp_matches", "REGEXP": "regexp_matches", "SIMI
 
 
 def _operand(reader: Reader) -> exp.Expr:
-    found = reader.operand()
-    if found is None:
+    operand = reader.operand()
+    if operand is None:
         reader.reject(f"a value is missing before {reader.word()}", "write a column, a constant or an expression")
-    return found
+    return operand
 
 
 def _before(reader: Reader, this: exp.Expr | None) -> exp.Expr:
@@ -227,9 +227,9 @@ def read_part(reader: Reader, this: exp.Expr) -> exp.Expr:
     if reader.at(":"):
         reader.reject("a slice of an array is not supported", "write the elements: [a[1], a[2]]")
     reader.need("]")
-    found = reader.spanned(syntax.Subscript(this=this, index=index), start)
-    found.meta["start"] = this.meta.get("start", start.start)
-    return found
+    subscript = reader.spanned(syntax.Subscript(this=this, index=index), start)
+    subscript.meta["start"] = this.meta.get("start", start.start)
+    return subscript
 
 
 def _reject_window(reader: Reader) -> None:

@@ -48,13 +48,15 @@ def _read_fetch(reader: Reader) -> exp.Expr:
     if not reader.take_one_of("FIRST", "NEXT"):
         reader.reject("FETCH is not followed by FIRST", "write FETCH FIRST 10 ROWS ONLY, or LIMIT 10")
     start = reader.word()
-    one = reader.at("ROW") or reader.at("ROWS")
-    count = exp.Literal.number(1) if one else reader.literal("number", "a number", "write FETCH FIRST 10 ROWS ONLY")
+    no_count = reader.at("ROW") or reader.at("ROWS")
+    count = (
+        exp.Literal.number(1) if no_count else reader.literal("number", "a number", "write FETCH FIRST 10 ROWS ONLY")
+    )
     reader.take_one_of("ROW", "ROWS")
     if reader.at("WITH"):
         reader.reject("WITH TIES is not supported", "write QUALIFY RANK() OVER (ORDER BY ..) <= 10")
     reader.need("ONLY")
-    return reader.spanned(count, start) if one else count
+    return reader.spanned(count, start) if no_count else count
 
 
 def read_sort_keys(reader: Reader) -> list[exp.Expr]:
@@ -118,27 +120,27 @@ def at_named_windows(reader: Reader) -> bool:
 
 def read_named_windows(reader: Reader) -> dict[str, Seen]:
     """WINDOW w AS (PARTITION BY .. ORDER BY ..), .."""
-    known: dict[str, Seen] = {}
+    seen_by_name: dict[str, Seen] = {}
     if not at_named_windows(reader):
-        return known
+        return seen_by_name
     reader.skip()
 
     def read_one() -> None:
         name = reader.name("the name of a window")
         reader.need("AS")
-        if known.setdefault(name.name.lower(), (seen := reader.wrapped(lambda: _read_seen(reader)))) is not seen:
+        if seen_by_name.setdefault(name.name.lower(), (seen := reader.wrapped(lambda: _read_seen(reader)))) is not seen:
             reader.reject(f"there are two windows '{name.name}'", "give one of them another name", reader.word(-1))
 
     reader.listed(read_one)
-    return known
+    return seen_by_name
 
 
-def fill_in_windows(select: exp.Select, known: dict[str, Seen]) -> None:
+def fill_in_windows(select: exp.Select, seen_by_name: dict[str, Seen]) -> None:
     """What OVER w means in a query block."""
     for call in list(select.find_all(syntax.OverCall, syntax.Ranked)):
         named = call.args.get("named")
-        if named is not None and (found := known.get(named.name.lower())) is not None:
-            partition, keys, frame = found
+        if named is not None and (seen := seen_by_name.get(named.name.lower())) is not None:
+            partition, keys, frame = seen
             copied = [value.copy() for value in partition], [key.copy() for key in keys]
             _see(call, *copied, None if frame is None else frame.copy())
             call.set("named", None)

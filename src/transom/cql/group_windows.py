@@ -20,10 +20,10 @@ def with_windows_in_from(select: exp.Select) -> exp.Select:
     """The block with the window of its GROUP BY in FROM; the block itself where there is none that can be there."""
     group, from_ = select.args.get("group"), select.args.get("from_")
     grouped: list[exp.Expr] = [] if group is None else group.expressions
-    found = [each for each in grouped if _is_window(each)]
-    if len(found) != 1 or from_ is None or len(from_.this.expressions) != 1:
+    windows = [each for each in grouped if _is_window(each)]
+    if len(windows) != 1 or from_ is None or len(from_.this.expressions) != 1:
         return select
-    (window,), (source,) = found, from_.this.expressions
+    (window,), (source,) = windows, from_.this.expressions
     if not isinstance(source, syntax.FromItem) or not isinstance(source.this, exp.Identifier):
         return select
     keys = [each for each in grouped if each is not window]
@@ -68,12 +68,12 @@ def _are_columns(keys: list[exp.Expr]) -> bool:
 
 def _bare(column: exp.Expr) -> exp.Expr:
     """The column without the name of its input, which is the only one."""
-    found = exp.Column(this=column.this.copy())
-    found.meta.update(column.meta)
-    return found
+    bare = exp.Column(this=column.this.copy())
+    bare.meta.update(column.meta)
+    return bare
 
 
 def _column(name: str, instead_of: exp.Expr) -> exp.Expr:
-    found = exp.Column(this=exp.to_identifier(name))
-    found.meta.update(instead_of.meta)
-    return found
+    column = exp.Column(this=exp.to_identifier(name))
+    column.meta.update(instead_of.meta)
+    return column

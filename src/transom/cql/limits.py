@@ -41,9 +41,9 @@ class Measure:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            known = [self._known[id(child)] for child in below]
-            deepest = max((depth for _, _, depth in known), default=0)
-            self._known[id(at)] = at, 1 + sum(size for _, size, _ in known), 1 + deepest
+            sizes = [self._known[id(child)] for child in below]
+            deepest = max((depth for _, _, depth in sizes), default=0)
+            self._known[id(at)] = at, 1 + sum(size for _, size, _ in sizes), 1 + deepest
         _, size, depth = self._known[id(root)]
         return size, depth
 

@@ -78,19 +78,19 @@ def bind_type(node: syntax.TypeName | syntax.NestedType, source: QueryText) -> p
             remedy = f"write DECIMAL(digits, places) with up to {MAX_DIGITS} digits, not fewer than places"
             raise source.error("there is no such DECIMAL", node, remedy)
         return pa.decimal128(digits, scale)
-    found = _TYPES.get(name)
-    if found is None and name in TYPES:
+    type_ = _TYPES.get(name)
+    if type_ is None and name in TYPES:
         raise source.error(f"there is no type '{name}'", node, TYPES[name])
-    if found is None:
-        known = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
-        known += ", TIMESTAMPTZ, INTERVAL, JSON"
-        known += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
-        raise source.error(f"there is no type '{name}'", node, f"the types are {known}")
-    if found in (TIMESTAMP, TIMESTAMPTZ) and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
-        return found  # of how many places is said, and not held to, as with VARCHAR(10)
-    if numbers and found != VARCHAR:
+    if type_ is None:
+        offered = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, DATE, TIMESTAMP"
+        offered += ", TIMESTAMPTZ, INTERVAL, JSON"
+        offered += ", and of them INTEGER[] and STRUCT(a INTEGER, ..)"
+        raise source.error(f"there is no type '{name}'", node, f"the types are {offered}")
+    if type_ in (TIMESTAMP, TIMESTAMPTZ) and len(numbers) == 1 and numbers[0] <= _MOST_PLACES:
+        return type_  # of how many places is said, and not held to, as with VARCHAR(10)
+    if numbers and type_ != VARCHAR:
         raise source.error(f"{name} takes no numbers", node, f"write {name}")
-    return found
+    return type_
 
 
 def _nested_type(node: syntax.NestedType, source: QueryText) -> pa.DataType:
@@ -135,16 +135,16 @@ def bind_typed_literal(node: syntax.TypedLiteral, source: QueryText) -> Literal:
     """DATE '..', TIMESTAMP '..' and TIMESTAMPTZ '..'; a text that is none is an error here, not when the query runs."""
     type_ = bind_type(node.args["to"], source)
     text = node.this.name
-    found = _MOMENT.fullmatch(text)
+    match = _MOMENT.fullmatch(text)
     try:
-        if found is None or (type_ == DATE and found[4]) or (found[8] and type_ != TIMESTAMPTZ):
+        if match is None or (type_ == DATE and match[4]) or (match[8] and type_ != TIMESTAMPTZ):
             raise ValueError(text)
-        year, month, day, hour, minute, second = (int(group or 0) for group in found.groups()[:6])
-        micros = int((found[7] or "").ljust(6, "0"))
+        year, month, day, hour, minute, second = (int(group or 0) for group in match.groups()[:6])
+        micros = int((match[7] or "").ljust(6, "0"))
         if type_ == DATE:
             return Literal(date(year, month, day), DATE)
-        ahead = timedelta(hours=int(found[10] or 0), minutes=int(found[11] or 0))
-        ahead = -ahead if found[9] == "-" else ahead
+        ahead = timedelta(hours=int(match[10] or 0), minutes=int(match[11] or 0))
+        ahead = -ahead if match[9] == "-" else ahead
         return Literal(datetime(year, month, day, hour, minute, second, micros) - ahead, type_)
     except (ValueError, OverflowError):
         what, remedy = ("date", "2024-05-01") if type_ == DATE else ("timestamp", "2024-05-01 10:00:00")
@@ -173,14 +173,14 @@ def bind_interval(node: syntax.Duration, source: QueryText) -> Interval:
     """INTERVAL '1' DAY, INTERVAL '1 year 2 days', INTERVAL '1-6' YEAR TO MONTH: months and microseconds."""
     text, unit, last = node.this.name, node.args.get("unit"), node.args.get("last")
     if unit is not None and last is not None:
-        found = _interval_of_fields(text, unit.name, last.name)
+        months_and_micros = _interval_of_fields(text, unit.name, last.name)
     else:
-        found = parse_interval(f"{text} {unit.name}" if unit is not None else text)
-    if found is None:
+        months_and_micros = parse_interval(f"{text} {unit.name}" if unit is not None else text)
+    if months_and_micros is None:
         remedy = "write a number and a unit, as in INTERVAL '10' SECOND or INTERVAL '1 month 2 days'"
         raise source.error(f"'{text}' is no interval", node, remedy)
     try:
-        return interval(*found)
+        return interval(*months_and_micros)
     except QueryError as error:
         raise source.located(error, node) from None
 
@@ -196,15 +196,15 @@ def _interval_of_fields(text: str, first: str, last: str) -> tuple[int, int] | N
     names = [name.upper().removesuffix("S") for name in (first, last)]
     fields: tuple[str, ...] = next((fields for fields in _FIELDS if set(names) <= set(fields)), ())
     begin, end = (fields.index(name) if name in fields else -1 for name in names)
-    found = re.fullmatch(r"([+-]?)(\d{1,9}(?:[- :]\d{1,9})*)(?:\.(\d{1,6}))?", text.strip())
-    if not begin < end or found is None or (found[3] and names[1] != "SECOND"):
+    match = re.fullmatch(r"([+-]?)(\d{1,9}(?:[- :]\d{1,9})*)(?:\.(\d{1,6}))?", text.strip())
+    if not begin < end or match is None or (match[3] and names[1] != "SECOND"):
         return None
-    amounts = [int(amount) for amount in re.split("[- :]", found[2])]
+    amounts = [int(amount) for amount in re.split("[- :]", match[2])]
     if len(amounts) != end - begin + 1:
         return None
-    sign = -1 if found[1] == "-" else 1
+    sign = -1 if match[1] == "-" else 1
     if fields[0] == "YEAR":
         return sign * (amounts[0] * 12 + amounts[1]), 0
     sizes = (UNITS[field.lower()] for field in fields[begin : end + 1])
     micros = sum(amount * size for amount, size in zip(amounts, sizes, strict=True))
-    return 0, sign * (micros + int((found[3] or "").ljust(6, "0")) * SECOND // 10**6)
+    return 0, sign * (micros + int((match[3] or "").ljust(6, "0")) * SECOND // 10**6)

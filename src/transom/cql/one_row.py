@@ -29,11 +29,11 @@ def _by_its_key(table: TableScan, predicate: Expression, catalogue: Catalogue) -
     """Whether each column of the primary key is equal to something that is the same for all rows of the table."""
     definition = catalogue.relations[table.name.lower()]
     assert isinstance(definition, TableDefinition)
-    found: set[str] = set()
+    equal_columns: set[str] = set()
     for part in conjuncts(predicate):
         if isinstance(part, Call) and part.function == "=":
-            for one, other in (part.arguments, part.arguments[::-1]):
-                column = without_widening(one)
+            for side, other in (part.arguments, part.arguments[::-1]):
+                column = without_widening(side)
                 if isinstance(column, ColumnRef) and not columns_of(other):
-                    found.add(table.schema[column.index].name.lower())
-    return bool(definition.primary_key) and {key.lower() for key in definition.primary_key} <= found
+                    equal_columns.add(table.schema[column.index].name.lower())
+    return bool(definition.primary_key) and {key.lower() for key in definition.primary_key} <= equal_columns

@@ -42,8 +42,12 @@ class QueryText:
     def excerpt(self, first: exp.Expr, last: exp.Expr | None = None) -> Excerpt | None:
         """The text of a node, or from one to another; None of one that is not written."""
         extents = [extent_of(node) for node in (first, last) if node is not None]
-        known = [extent for extent in extents if extent is not None]
-        return Excerpt(self.text, min(start for start, _ in known), max(stop for _, stop in known)) if known else None
+        written = [extent for extent in extents if extent is not None]
+        return (
+            Excerpt(self.text, min(start for start, _ in written), max(stop for _, stop in written))
+            if written
+            else None
+        )
 
     def error(self, what: str, node: exp.Expr, remedy: str | None = None) -> QueryError:
         return QueryError(what, remedy=remedy, span=self.span_at(node), text=self.text)
@@ -69,23 +73,23 @@ class QueryText:
 def extent_of(node: exp.Expr) -> tuple[int, int] | None:
     """First and last + 1 offset of all that a node is made of. It is remembered, so that asking it of every node of a
     tree, children first, takes as long as there are nodes."""
-    found: tuple[int, int] | None = node.meta.get(_EXTENT)
-    if found is not None:
-        return found
+    extent: tuple[int, int] | None = node.meta.get(_EXTENT)
+    if extent is not None:
+        return extent
     extents = []
     pending = [node]
     while pending:
         at = pending.pop()
-        if (known := at.meta.get(_EXTENT)) is not None:
-            extents.append(known)
+        if (child_extent := at.meta.get(_EXTENT)) is not None:
+            extents.append(child_extent)
             continue
         if at.meta.get("start") is not None:
             extents.append((at.meta["start"], at.meta["end"] + 1))
         pending.extend(at.iter_expressions())
     if not extents:
         return None
-    found = node.meta[_EXTENT] = min(start for start, _ in extents), max(stop for _, stop in extents)
-    return found
+    extent = node.meta[_EXTENT] = min(start for start, _ in extents), max(stop for _, stop in extents)
+    return extent
 
 
 _EXTENT: Final = "extent"

@@ -72,17 +72,17 @@ class Reader(ABC):
 
     def take(self, *words: str) -> bool:
         """Reads the words if they stand here."""
-        found = self.at(*words)
-        if found:
+        is_here = self.at(*words)
+        if is_here:
             self.skip(len(words))
-        return found
+        return is_here
 
     def take_one_of(self, *words: str) -> str | None:
-        found = self.word().capitals
-        if found not in words:
+        word = self.word().capitals
+        if word not in words:
             return None
         self.skip()
-        return found
+        return word
 
     def need(self, *words: str) -> None:
         if not self.take(*words):
@@ -122,10 +122,10 @@ class Reader(ABC):
         return self.spanned(exp.Literal(this=word.text, is_string=kind == "text"), word)
 
     def value(self) -> exp.Expr:
-        found = self.expression()
-        if found is None:
+        value = self.expression()
+        if value is None:
             self.reject(f"a value is missing before {self.word()}", "write a column, a constant or an expression")
-        return found
+        return value
 
     # --- places ------------------------------------------------------------------------------------------------------
 

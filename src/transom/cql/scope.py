@@ -53,29 +53,29 @@ class Scope:
     def find(self, name: str, qualifier: str | None) -> list[Expression]:
         """All that the name may mean here, without the queries around."""
         low, wanted = name.lower(), qualifier.lower() if qualifier is not None else None
-        found: list[Expression] = []
+        values: list[Expression] = []
         for item, column in self._by_name.get(low, ()):
             if wanted is not None and (item.alias is None or item.alias.lower() != wanted):
                 continue
             value = column.bare if wanted is None else column.value
             if value is not None:
-                found.append(value)
-        return found
+                values.append(value)
+        return values
 
     @cached_property
     def _by_name(self) -> dict[str, list[tuple[Input, ScopeColumn]]]:
-        found: dict[str, list[tuple[Input, ScopeColumn]]] = {}
+        by_name: dict[str, list[tuple[Input, ScopeColumn]]] = {}
         for item in self.inputs:
             for column in item.columns:
-                found.setdefault(column.name.lower(), []).append((item, column))
-        return found
+                by_name.setdefault(column.name.lower(), []).append((item, column))
+        return by_name
 
     def find_around(self, name: str, qualifier: str | None) -> list[Expression]:
         """The same in the nearest query around that knows the name."""
         around, depth = self.outer, 1
         while around is not None:
-            if found := around.find(name, qualifier):
-                return [_from_outside(expression, depth) for expression in found]
+            if values := around.find(name, qualifier):
+                return [_from_outside(expression, depth) for expression in values]
             around, depth = around.outer, depth + 1
         return []
 

@@ -61,7 +61,7 @@ def statements_in_place(
 ) -> list[tuple[Statement, Catalogue]]:
     """The same, each with the names at its place; those of later statements may be among them, but none is missing."""
     source = QueryText(text)
-    found: list[tuple[Statement, Catalogue]] = []
+    bound: list[tuple[Statement, Catalogue]] = []
     with _bounded(source):
         work = Catalogue(
             dict(catalogue.relations),
@@ -74,9 +74,9 @@ def statements_in_place(
             if isinstance(node, syntax.Drop) or node.args.get("if_exists") == "replace":
                 work.relations, work.sinks = dict(work.relations), dict(work.sinks)  # those before it keep theirs
             statement = _bind_statement(node, source, work)
-            found.append((statement, Catalogue(work.relations, work.sinks, work.options)))
+            bound.append((statement, Catalogue(work.relations, work.sinks, work.options)))
     catalogue.relations, catalogue.sinks, catalogue.options = work.relations, work.sinks, work.options
-    return found
+    return bound
 
 
 def bind_query(text: str, catalogue: Catalogue) -> Node:
@@ -119,11 +119,11 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
     text, span = source.text[start:stop], source.span(start, stop)
     match node:
         case syntax.CreateInput() | syntax.CreateView() | syntax.CreateSink():
-            known = _known(node.this.name, catalogue)
-            if known is not None and node.args.get("if_exists") == "keep":
-                _need_kind(known, node, source)
-                return KeptStatement(text, span, known)
-            definition = _bind_create(node, source, catalogue, known)
+            declared = _known(node.this.name, catalogue)
+            if declared is not None and node.args.get("if_exists") == "keep":
+                _need_kind(declared, node, source)
+                return KeptStatement(text, span, declared)
+            definition = _bind_create(node, source, catalogue, declared)
             notes = (*without_effect(node, shown=False), *counted_twice(definition))
             return CreateStatement(text, span, definition, notes=notes)
         case syntax.Drop():
@@ -162,49 +162,49 @@ def _kind_of(node: exp.Expr) -> str:
     return "sink" if isinstance(node, syntax.CreateSink) else "view"
 
 
-def _need_kind(known: Definition, node: exp.Expr, source: QueryText) -> None:
+def _need_kind(definition: Definition, node: exp.Expr, source: QueryText) -> None:
     """What takes the place of something, or drops it, is of its kind."""
-    kind = _KIND_OF[type(known)]
+    kind = _KIND_OF[type(definition)]
     if kind != _kind_of(node):
         remedy = f"write {kind.upper()}, or choose another name"
-        raise source.error(f"'{known.name}' is a {kind}", node.this, remedy)
+        raise source.error(f"'{definition.name}' is a {kind}", node.this, remedy)
 
 
 def _bind_drop(node: syntax.Drop, source: QueryText, catalogue: Catalogue) -> Definition | None:
     name = node.this.name.lower()
-    known = _known(name, catalogue)
-    if known is None:
+    definition = _known(name, catalogue)
+    if definition is None:
         if node.args.get("quiet"):
             return None
         raise source.error(
             f"there is no {_kind_of(node)} '{node.this.name}'", node.this, "write DROP .. IF EXISTS name"
         )
-    _need_kind(known, node, source)
-    _reject_dropped(known, node, source)
+    _need_kind(definition, node, source)
+    _reject_dropped(definition, node, source)
     for view in catalogue.relations.values():
-        if isinstance(view, ViewDefinition) and view is not known and reads(view.query, name):
+        if isinstance(view, ViewDefinition) and view is not definition and reads(view.query, name):
             raise source.error(
-                f"the view '{view.name}' reads '{known.name}'", node.this, f"write DROP VIEW {view.name} first"
+                f"the view '{view.name}' reads '{definition.name}'", node.this, f"write DROP VIEW {view.name} first"
             )
     catalogue.relations.pop(name, None)
     catalogue.sinks.pop(name, None)
-    return known
+    return definition
 
 
-def _reject_dropped(known: Definition, node: exp.Expr, source: QueryText) -> None:
-    if known.name.lower().startswith("transom_"):
-        raise source.error(f"'{known.name}' is always there", node.this, "choose another name")
+def _reject_dropped(definition: Definition, node: exp.Expr, source: QueryText) -> None:
+    if definition.name.lower().startswith("transom_"):
+        raise source.error(f"'{definition.name}' is always there", node.this, "choose another name")
 
 
-def _make_way(known: Definition, node: exp.Expr, source: QueryText, catalogue: Catalogue) -> None:
+def _make_way(definition: Definition, node: exp.Expr, source: QueryText, catalogue: Catalogue) -> None:
     """What has the name already is replaced, or in the way."""
     if node.args.get("if_exists") != "replace":
         remedy = "choose another name, leave one of them out, or write CREATE OR REPLACE or IF NOT EXISTS"
-        raise source.error(f"'{known.name}' is declared already", node.this, remedy)
-    _need_kind(known, node, source)
-    _reject_dropped(known, node, source)
-    catalogue.relations.pop(known.name.lower(), None)
-    catalogue.sinks.pop(known.name.lower(), None)
+        raise source.error(f"'{definition.name}' is declared already", node.this, remedy)
+    _need_kind(definition, node, source)
+    _reject_dropped(definition, node, source)
+    catalogue.relations.pop(definition.name.lower(), None)
+    catalogue.sinks.pop(definition.name.lower(), None)
 
 
 def _check_views(
@@ -225,11 +225,11 @@ def _bind_create(
     node: syntax.CreateInput | syntax.CreateView | syntax.CreateSink,
     source: QueryText,
     catalogue: Catalogue,
-    known: Definition | None,
+    declared: Definition | None,
 ) -> Definition:
     name = node.this.name
-    if known is not None:
-        _make_way(known, node, source, catalogue)
+    if declared is not None:
+        _make_way(declared, node, source, catalogue)
     if isinstance(node, syntax.CreateSink):
         sink = bind_sink(node, source)
         catalogue.sinks[name.lower()] = sink
@@ -240,8 +240,8 @@ def _bind_create(
         definition = ViewDefinition(name, renamed(query, node.args.get("columns"), source))
     else:
         definition = bind_input(node, source, catalogue.columns_of)
-        if known is not None:
-            _check_views(known, definition, node, source, catalogue)
+        if declared is not None:
+            _check_views(declared, definition, node, source, catalogue)
     catalogue.relations[name.lower()] = definition
     return definition
 
@@ -249,9 +249,9 @@ def _bind_create(
 def _bind_insert(node: syntax.InsertInto, source: QueryText, catalogue: Catalogue) -> Statement:
     name = node.this.name
     if name.lower() not in catalogue.sinks:
-        if known := catalogue.relations.get(name.lower()):
-            remedy = f"write CREATE SINK {known.name} WITH (..), without columns, in its place"
-            raise source.error(f"'{known.name}' is read, and a sink is what is written to", node.this, remedy)
+        if relation := catalogue.relations.get(name.lower()):
+            remedy = f"write CREATE SINK {relation.name} WITH (..), without columns, in its place"
+            raise source.error(f"'{relation.name}' is read, and a sink is what is written to", node.this, remedy)
         names = {sink.name.lower(): sink.name for sink in catalogue.sinks.values()}
         close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5) or sorted(names)[:8]
         remedy = f"did you mean {' or '.join(names[low] for low in close)}?" if close else "declare it with CREATE SINK"

@@ -135,8 +135,8 @@ def _at_extreme(greatest: bool) -> Rule:
 
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         value, by = map(settle, written.arguments)
-        known = tuple(Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in (value, by))
-        met = known if written.condition is None else (written.condition, *known)
+        not_null = tuple(Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in (value, by))
+        met = not_null if written.condition is None else (written.condition, *not_null)
         order = (OrderedBy(by, greatest), OrderedBy(value))
         return refer(AggregateCall("first", value, value.type, order=order, condition=Call("and", met, BOOLEAN)))
 
@@ -164,8 +164,8 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
 def _all_or_null(values: list[Expression]) -> Expression:
     """The array of several quantiles; as of one, over nothing it is NULL."""
     type_ = part_type(values[0].type)
-    found = Call("list_value", tuple(cast(value, type_) for value in values), pa.list_(type_))
-    return Case((Call("is_null", (values[0],), BOOLEAN),), (Literal(None, found.type),), found)
+    values_array = Call("list_value", tuple(cast(value, type_) for value in values), pa.list_(type_))
+    return Case((Call("is_null", (values[0],), BOOLEAN),), (Literal(None, values_array.type),), values_array)
 
 
 def _one_ordered(function: AggregateFunction, written: WrittenAggregate) -> None:
@@ -208,8 +208,8 @@ def _valued(
         return refer(_at_fraction(name, written, value, fraction))
     unit = Literal(10.0**type_.scale, DOUBLE)
     whole = Call("round", (Call("*", (coerce(value, DOUBLE), unit), DOUBLE), Literal(0, INTEGER)), DOUBLE)
-    found = Call("trunc", (refer(_at_fraction(name, written, whole, fraction)),), DOUBLE)
-    return Cast(Call("/", (found, unit), DOUBLE), type_)
+    value_at = Call("trunc", (refer(_at_fraction(name, written, whole, fraction)),), DOUBLE)
+    return Cast(Call("/", (value_at, unit), DOUBLE), type_)
 
 
 def _at_fraction(
@@ -235,8 +235,8 @@ def _string_agg(function: AggregateFunction, written: WrittenAggregate, refer: R
         raise QueryError("DISTINCT texts can be ordered by nothing but themselves", remedy=remedy)
     if written.distinct:  # a number and its text are not ordered alike, and equal texts are one
         by = tuple(OrderedBy(value, each.descending) for each in by[:1])
-    known = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
-    met = known if written.condition is None else Call("and", (written.condition, known), BOOLEAN)
+    not_null = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+    met = not_null if written.condition is None else Call("and", (written.condition, not_null), BOOLEAN)
     order = by if written.distinct and by else (*by, OrderedBy(value))
     call = AggregateCall("string_agg", value, VARCHAR, written.distinct, order, met, separator=separator.value)
     return refer(call)
@@ -256,9 +256,9 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
 
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
-    found = _constant(value)
-    if found is not None and 0 <= found <= 1 and found.denominator <= _FINEST:
-        return found
+    fraction = _constant(value)
+    if fraction is not None and 0 <= fraction <= 1 and fraction.denominator <= _FINEST:
+        return fraction
     remedy = f"write {function.usage} with a constant such as 0.95, of 9 digits at most"
     raise QueryError("a quantile is at a constant from 0 to 1", remedy=remedy)
 
@@ -347,18 +347,20 @@ AGGREGATES: Final = tuple(_BY_NAME)
 
 def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) -> Expression:
     """The value of an aggregate, made of calls; raises QueryError when it does not fit."""
-    found = _BY_NAME.get(function.lower())
-    if found is None:
+    definition = _BY_NAME.get(function.lower())
+    if definition is None:
         close = difflib.get_close_matches(function.lower(), _BY_NAME, n=2, cutoff=0.3) or ["count", "sum", "avg"]
         raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
-    if not written.arguments and (found.name != "count" or written.distinct):
-        raise QueryError(f"{found.name}(*) has no meaning", remedy=f"write {found.name}(column)")
-    if written.arguments and not 0 <= len(written.arguments) - found.arguments <= found.optional:
-        count = "one argument" if found.arguments == 1 else f"{found.arguments} arguments"
-        raise QueryError(f"{found.name.upper()} takes {count}", remedy=f"write {found.usage.split(', COUNT')[-1]}")
-    if written.order and found.name not in _ORDERED:
-        raise QueryError(f"{found.name.upper()} does not depend on an order", remedy="leave ORDER BY out")
-    return found.rule(found, written, refer)
+    if not written.arguments and (definition.name != "count" or written.distinct):
+        raise QueryError(f"{definition.name}(*) has no meaning", remedy=f"write {definition.name}(column)")
+    if written.arguments and not 0 <= len(written.arguments) - definition.arguments <= definition.optional:
+        count = "one argument" if definition.arguments == 1 else f"{definition.arguments} arguments"
+        raise QueryError(
+            f"{definition.name.upper()} takes {count}", remedy=f"write {definition.usage.split(', COUNT')[-1]}"
+        )
+    if written.order and definition.name not in _ORDERED:
+        raise QueryError(f"{definition.name.upper()} does not depend on an order", remedy="leave ORDER BY out")
+    return definition.rule(definition, written, refer)
 
 
 def aggregate_call(function: str, argument: Expression | None, distinct: bool = False) -> AggregateCall:

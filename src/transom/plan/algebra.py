@@ -469,8 +469,8 @@ class AggregateCall(Structural):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """What it computes of a row."""
-        found = (self.argument, *(each.expression for each in self.order), self.condition)
-        return tuple(each for each in found if each is not None)
+        expressions = (self.argument, *(each.expression for each in self.order), self.condition)
+        return tuple(each for each in expressions if each is not None)
 
     def over(self, change: Callable[[Expression], Expression]) -> AggregateCall:
         """The same call of changed expressions."""

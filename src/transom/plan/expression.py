@@ -248,12 +248,12 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
     made: dict[int, Expression] = {}
 
     def changed(node: Expression) -> Expression:
-        found = made.get(id(node))
-        if found is None:
+        changed_node = made.get(id(node))
+        if changed_node is None:
             children = tuple([changed(child) for child in node.children])
             same = all(new is old for new, old in zip(children, node.children, strict=True))
-            found = made[id(node)] = change(node if same else node.with_children(children))
-        return found
+            changed_node = made[id(node)] = change(node if same else node.with_children(children))
+        return changed_node
 
     return changed(expression)
 

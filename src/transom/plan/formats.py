@@ -26,8 +26,8 @@ def split_format(text: str) -> list[Piece]:
     ['d', '. ', 'B', ' 100%']
     """
     pieces: list[Piece] = []
-    for found in re.finditer(r"%(?P<part>-?.|$)|(?P<plain>[^%]+)", text, re.DOTALL):
-        part, plain = found["part"], found["plain"] or "%"
+    for token in re.finditer(r"%(?P<part>-?.|$)|(?P<plain>[^%]+)", text, re.DOTALL):
+        part, plain = token["part"], token["plain"] or "%"
         if part is not None and part != "%":  # a last % has an empty part, which is none
             pieces.append(Piece(part, True))
         elif pieces and not pieces[-1].is_part:
@@ -75,12 +75,12 @@ def from_date_format(text: str) -> str | None:
 
 
 def _translated(pattern: str, text: str, parts: dict[str, str]) -> str | None:
-    found, at = "", 0
+    translated, at = "", 0
     while at < len(text):
         match = re.compile(pattern, re.DOTALL).match(text, at)
         if match is None or (match["word"] and match["word"] not in parts):
             return None
         plain = match["quoted"] or match["other"] or ""
-        found += f"%{parts[match['word']]}" if match["word"] else plain.replace("%", "%%")
+        translated += f"%{parts[match['word']]}" if match["word"] else plain.replace("%", "%%")
         at = match.end()
-    return found
+    return translated

@@ -48,28 +48,30 @@ def resolve(function: str, arguments: tuple[Expression, ...]) -> Expression:
     >>> str(call), str(call.type)
     ('(CAST(a AS DOUBLE) / CAST(2 AS DOUBLE))', 'double')
     """
-    found = _BY_NAME.get(function.lower())
-    if found is None:
+    definition = _BY_NAME.get(function.lower())
+    if definition is None:
         close = suggest(function)
         remedy = (
             f"did you mean {' or '.join(close)}?" if close else "see SHOW FUNCTIONS, or bring it: @session.function(..)"
         )
         raise QueryError(f"there is no function '{function}'", remedy=remedy)
-    if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
+    if len(arguments) < definition.least or (definition.most is not None and len(arguments) > definition.most):
         raise QueryError(
-            f"'{found.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
-            remedy=f"write {found.usage}",
+            f"'{definition.name}' does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
+            remedy=f"write {definition.usage}",
         )
-    if found.name not in INTERVALS_TAKEN:
+    if definition.name not in INTERVALS_TAKEN:
         arguments = tuple(settle(each) if each.type == INTERVAL else each for each in arguments)
-        return found.rule(found, arguments)
-    if found.name != "time_bucket":
+        return definition.rule(definition, arguments)
+    if definition.name != "time_bucket":
         arguments = tuple(map(as_interval, arguments))
-    if found.name == "time_bucket" or all(argument.type != INTERVAL for argument in arguments):
-        return found.rule(found, arguments)
-    made = with_intervals(found.name, arguments)
+    if definition.name == "time_bucket" or all(argument.type != INTERVAL for argument in arguments):
+        return definition.rule(definition, arguments)
+    made = with_intervals(definition.name, arguments)
     if made is None:
-        raise misfit(found, arguments, "write timestamp + INTERVAL '10' MINUTE, or compare it with another interval")
+        raise misfit(
+            definition, arguments, "write timestamp + INTERVAL '10' MINUTE, or compare it with another interval"
+        )
     return made
 
 

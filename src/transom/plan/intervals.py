@@ -94,10 +94,10 @@ def between(earlier: Expression, later: Expression) -> Interval:
     return Interval(_NOTHING, Call("date_diff", (Literal("microsecond", VARCHAR), *moments), BIGINT))
 
 
-def scaled(one: Interval, factor: Expression) -> Interval:
-    if one.months == one.micros == _NOTHING:  # times NULL it is NULL
-        return Interval(_NOTHING, Call("*", (one.micros, factor), BIGINT))
-    return Interval(_combined("*", mul, one.months, factor), _combined("*", mul, one.micros, factor))
+def scaled(interval: Interval, factor: Expression) -> Interval:
+    if interval.months == interval.micros == _NOTHING:  # times NULL it is NULL
+        return Interval(_NOTHING, Call("*", (interval.micros, factor), BIGINT))
+    return Interval(_combined("*", mul, interval.months, factor), _combined("*", mul, interval.micros, factor))
 
 
 def _moved(function: str, left: Expression, right: Expression) -> Expression | None:
@@ -108,8 +108,10 @@ def _moved(function: str, left: Expression, right: Expression) -> Expression | N
     by = _whole(right)
     by = by if function == "+" else scaled(by, Literal(-1, BIGINT))
     if left.type == INTERVAL:
-        one = _whole(left)
-        return Interval(_combined("+", add, one.months, by.months), _combined("+", add, one.micros, by.micros))
+        interval = _whole(left)
+        return Interval(
+            _combined("+", add, interval.months, by.months), _combined("+", add, interval.micros, by.micros)
+        )
     if not (is_temporal(left.type) or left.type == NULL):
         return None
     type_ = moment_type(left)
@@ -136,12 +138,12 @@ def _whole(value: Expression) -> Interval:
     return Interval(Literal(None, BIGINT), Literal(None, BIGINT))
 
 
-def _seconds(one: Interval) -> Expression | None:
+def _seconds(interval: Interval) -> Expression | None:
     """Days and the rest of a day apart, as DuckDB adds them up; months are left out."""
-    if one.months != _NOTHING:
+    if interval.months != _NOTHING:
         return None
     day = Literal(_DAY, BIGINT)
-    days, rest = (coerce(Call(name, (one.micros, day), BIGINT), DOUBLE) for name in ("//", "%"))
+    days, rest = (coerce(Call(name, (interval.micros, day), BIGINT), DOUBLE) for name in ("//", "%"))
     of_days = Call("*", (days, Literal(86_400.0, DOUBLE)), DOUBLE)
     return Call("+", (of_days, Call("/", (rest, Literal(1e6, DOUBLE)), DOUBLE)), DOUBLE)
 
@@ -149,11 +151,11 @@ def _seconds(one: Interval) -> Expression | None:
 def _combined(function: str, compute: Callable[[int, int], int], left: Expression, right: Expression) -> Expression:
     """A sum or product of BIGINTs; constants are computed at once, unless they are too great for one."""
     neutral, absorbing = (0, None) if function == "+" else (1, 0)
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Literal) and one.value == neutral:
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side, Literal) and side.value == neutral:
             return other
-        if isinstance(one, Literal) and absorbing is not None and one.value == absorbing:
-            return one
+        if isinstance(side, Literal) and absorbing is not None and side.value == absorbing:
+            return side
     if isinstance(left, Literal) and isinstance(right, Literal) and None not in (left.value, right.value):
         value = compute(left.value, right.value)
         if abs(value) < _BOUND:

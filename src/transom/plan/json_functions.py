@@ -33,7 +33,7 @@ def steps(path: str) -> tuple[Step, ...]:
         return tuple((part.replace("~1", "/").replace("~0", "~"),) for part in parts)
     if not path.startswith("$"):
         return (path,) if path else ()
-    found: list[Step] = []
+    path_steps: list[Step] = []
     at = 1
     while at < len(path):
         step = _STEP.match(path, at)
@@ -42,20 +42,20 @@ def steps(path: str) -> tuple[Step, ...]:
             remedy = "write '$.a.b[0]' for one value; a name with other letters stands in \"quotes\": '$.\"a.b\"'"
             raise QueryError(f"the path '{path}' {what}", remedy=remedy)
         name = step[1] or step[2]
-        found.append(name if name is not None else (-1 if step[3] or step[4] else 1) * int(step[5]))
+        path_steps.append(name if name is not None else (-1 if step[3] or step[4] else 1) * int(step[5]))
         at = step.end()
-    return tuple(found)
+    return tuple(path_steps)
 
 
 def _path(function: Function, arguments: Arguments) -> Literal:
     """The constant path; an index alone is one into the array."""
-    found = arguments[1]
-    if isinstance(found, Literal) and is_integer(found.type) and found.value is not None:
-        return Literal(f"$[{found.value}]", VARCHAR)
-    if not isinstance(found, Literal) or not isinstance(found.value, str):
+    path = arguments[1]
+    if isinstance(path, Literal) and is_integer(path.type) and path.value is not None:
+        return Literal(f"$[{path.value}]", VARCHAR)
+    if not isinstance(path, Literal) or not isinstance(path.value, str):
         raise misfit(function, arguments, f"write {function.usage}, with a constant path")
-    steps(found.value)
-    return found
+    steps(path.value)
+    return path
 
 
 def _of_json(gives: pa.DataType) -> Callable[[Function, Arguments], Expression]:
@@ -63,7 +63,7 @@ def _of_json(gives: pa.DataType) -> Callable[[Function, Arguments], Expression]:
         value, *rest = arguments
         if value.type not in (JSON, VARCHAR, NULL):
             raise misfit(function, arguments)
-        if value.type == NULL or any(one.type == NULL for one in rest):
+        if value.type == NULL or any(each.type == NULL for each in rest):
             return Literal(None, gives)
         text = coerce(value, VARCHAR) if isinstance(value, Literal) else value
         return Call(function.name, (text, *([_path(function, arguments)] if rest else [])), gives)

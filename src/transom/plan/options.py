@@ -47,10 +47,10 @@ def _bytes(text: str) -> int | None:
     >>> _bytes("64 MB"), _bytes("1.5 kB"), _bytes("much")
     (67108864, 1536, None)
     """
-    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?\s*", text, flags=re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([KMGT]?)(?:i?B)?\s*", text, flags=re.IGNORECASE)
+    if match is None:
         return None
-    return int(float(found[1]) * (1 << (10 * " KMGT".index(found[2].upper() or " ")))) or None
+    return int(float(match[1]) * (1 << (10 * " KMGT".index(match[2].upper() or " ")))) or None
 
 
 def _folder(text: str) -> str | None:

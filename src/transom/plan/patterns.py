@@ -50,10 +50,10 @@ def with_named_groups(pattern: str) -> tuple[str, int]:
     >>> with_named_groups("(a)(?:b)[(]")
     ('(?P<g0>(?P<g1>a)(?:b)[(])', 1)
     """
-    found, groups, at = "", 0, 0
+    pattern_with_names, groups, at = "", 0, 0
     for token in re.finditer(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]])*\]|\((?!\?)", pattern, re.DOTALL):
         if token[0] == "(":
             groups += 1
-            found += pattern[at : token.start()] + f"(?P<g{groups}>"
+            pattern_with_names += pattern[at : token.start()] + f"(?P<g{groups}>"
             at = token.end()
-    return f"(?P<g0>{found}{pattern[at:]})", groups
+    return f"(?P<g0>{pattern_with_names}{pattern[at:]})", groups

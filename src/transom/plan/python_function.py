@@ -59,43 +59,43 @@ class PythonFunction:
             whole = pc.and_(whole, column.is_valid())
         if not whole.true_count:
             return pa.nulls(len(whole), self.returns)
-        found = self._called([column.filter(whole) for column in columns])
+        values = self._called([column.filter(whole) for column in columns])
         places = pc.subtract(pc.cumulative_sum(whole.cast(pa.int64())), pa.scalar(1, pa.int64()))
-        return found.take(pc.if_else(whole, places, pa.scalar(None, pa.int64())))
+        return values.take(pc.if_else(whole, places, pa.scalar(None, pa.int64())))
 
     def _called(self, columns: Sequence[pa.Array]) -> pa.Array:
         try:
-            found = self.body(*columns)
+            values = self.body(*columns)
         except Exception as error:  # of a function that is not ours
             raise EvaluationError(
                 f"the Python function '{self.name}' failed: {type(error).__name__}: {error}",
                 remedy="correct it, or filter the rows out that it cannot take",
             ) from error
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        if not isinstance(found, pa.Array):
-            raise self._wrong(f"a {type(found).__name__} where an Arrow array is expected", "return a pyarrow.Array")
-        if found.type == NULL:
-            found = pa.nulls(len(found), self.returns)
-        if found.type != self.returns:
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            raise self._wrong(f"a {type(values).__name__} where an Arrow array is expected", "return a pyarrow.Array")
+        if values.type == NULL:
+            values = pa.nulls(len(values), self.returns)
+        if values.type != self.returns:
             raise self._wrong(
-                f"values of type {found.type}, and declares {sql_name(self.returns)}",
+                f"values of type {values.type}, and declares {sql_name(self.returns)}",
                 f"cast them: values.cast(pa.{self.returns}), or declare what it gives",
             )
-        if len(found) != len(columns[0]):
-            raise self._wrong(f"{len(found)} values for {len(columns[0])} rows", "return a value for each row")
-        self._check_values(found)
-        return found
+        if len(values) != len(columns[0]):
+            raise self._wrong(f"{len(values)} values for {len(columns[0])} rows", "return a value for each row")
+        self._check_values(values)
+        return values
 
-    def _check_values(self, found: pa.Array) -> None:
+    def _check_values(self, values: pa.Array) -> None:
         """A moment beyond the years 1 to 9999, too many digits or half a character would be found far from here."""
         try:
-            found.validate(full=True)
+            values.validate(full=True)
         except pa.ArrowInvalid as error:
             raise self._wrong(f"what is no {sql_name(self.returns)}: {error}", "return values of that type") from None
         if self.returns in (DATE, TIMESTAMP, TIMESTAMPTZ):
             unit = _DAY if self.returns == DATE else 1
-            bounds = pc.min_max(found.cast(pa.int32() if self.returns == DATE else pa.int64())).as_py()
+            bounds = pc.min_max(values.cast(pa.int32() if self.returns == DATE else pa.int64())).as_py()
             if bounds["min"] is not None and not BEGINNING <= bounds["min"] * unit <= bounds["max"] * unit <= FOREVER:
                 raise self._wrong(f"a {sql_name(self.returns)} beyond the years 1 to 9999", "return others, or NULL")
 
@@ -150,10 +150,10 @@ def _becomes(argument: Expression, type_: pa.DataType) -> bool:
 
 def functions_in(plan: object) -> list[PythonFunction]:
     """The functions that a plan calls, wherever in it, by their names."""
-    found: dict[str, PythonFunction] = {}
+    by_name: dict[str, PythonFunction] = {}
     for call in _calls(plan, set()):
-        found.setdefault(call.function.name, call.function)
-    return [found[name] for name in sorted(found)]
+        by_name.setdefault(call.function.name, call.function)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _calls(part: Any, seen: set[int]) -> Iterator[PythonCall]:

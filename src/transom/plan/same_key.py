@@ -11,9 +11,9 @@ import pyarrow as pa
 from transom.plan.expression import Cast, ColumnRef, Expression, transform
 
 
-def same_key(one: Expression, other: Expression) -> bool:
+def same_key(left: Expression, right: Expression) -> bool:
     """Whether two expressions over the same columns spread rows alike, whatever the columns are called."""
-    return plain(one) == plain(other)
+    return plain(left) == plain(right)
 
 
 @lru_cache(maxsize=4096)
@@ -31,9 +31,9 @@ def without_widening(key: Expression) -> Expression:
 
 def columns_in(keys: Sequence[Expression]) -> tuple[int, ...] | None:
     """The columns that the keys are, widened or not; None where one of them is none."""
-    found = [without_widening(each) for each in keys]
-    columns = tuple(each.index for each in found if isinstance(each, ColumnRef))
-    return columns if len(columns) == len(found) else None
+    bare = [without_widening(each) for each in keys]
+    columns = tuple(each.index for each in bare if isinstance(each, ColumnRef))
+    return columns if len(columns) == len(bare) else None
 
 
 def _without_cast(part: Expression) -> Expression:

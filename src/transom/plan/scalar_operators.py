@@ -230,8 +230,8 @@ def _check_escape(function: Function, arguments: Arguments) -> None:
         raise misfit(function, arguments, "write ESCAPE with a character that is no letter, as in ESCAPE '!'")
     if not isinstance(pattern, Literal):
         raise misfit(function, arguments, "write a constant pattern where there is an ESCAPE")
-    found = pattern.value or ""
-    if (len(found) - len(found.rstrip(escape.value))) % 2:
+    text = pattern.value or ""
+    if (len(text) - len(text.rstrip(escape.value))) % 2:
         raise misfit(function, arguments, f"write something behind the last {escape.value} of the pattern")
 
 

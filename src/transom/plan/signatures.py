@@ -349,8 +349,8 @@ def _time_bucket(function: Function, arguments: Arguments) -> Expression:
     else:
         origin = [] if offset is None else [_moment(function, arguments, offset)]
         bucket = Call("time_bucket", (start, *amounts, *origin), TIMESTAMP)
-    known = offset if moment.type == NULL and offset is not None else moment
-    return coerce(bucket, DATE if known.type == DATE else moment_type(known))
+    typed = offset if moment.type == NULL and offset is not None else moment
+    return coerce(bucket, DATE if typed.type == DATE else moment_type(typed))
 
 
 def _timezone(function: Function, arguments: Arguments) -> Expression:
@@ -364,18 +364,18 @@ def _timezone(function: Function, arguments: Arguments) -> Expression:
     return instant_of(_moment(function, arguments, moment), name)
 
 
-def _format(function: Function, arguments: Arguments, known: frozenset[str]) -> Literal:
+def _format(function: Function, arguments: Arguments, parts_of_language: frozenset[str]) -> Literal:
     """The constant format, with nothing in it that is not known."""
-    found = arguments[1]
-    if not isinstance(found, Literal) or not isinstance(found.value, str):
+    format_ = arguments[1]
+    if not isinstance(format_, Literal) or not isinstance(format_.value, str):
         raise misfit(function, arguments, f"write {function.usage}, with a constant format")
-    if not found.value:
+    if not format_.value:
         raise misfit(function, arguments)
-    for piece in split_format(found.value):
-        if piece.is_part and piece.text not in known:
-            parts = " ".join(f"%{part}" for part in sorted(known))
+    for piece in split_format(format_.value):
+        if piece.is_part and piece.text not in parts_of_language:
+            parts = " ".join(f"%{part}" for part in sorted(parts_of_language))
             raise misfit(function, arguments, f"'%{piece.text}' is not known; the parts are {parts}")
-    return found
+    return format_
 
 
 def _strftime(function: Function, arguments: Arguments) -> Expression:
@@ -395,12 +395,12 @@ def _strptime(function: Function, arguments: Arguments) -> Expression:
         raise misfit(function, arguments)
     if written.type == NULL:
         return Literal(None, TIMESTAMP)
-    found = _format(function, arguments, READ)
-    parts = [piece.text for piece in split_format(found.value) if piece.is_part]
+    format_ = _format(function, arguments, READ)
+    parts = [piece.text for piece in split_format(format_.value) if piece.is_part]
     once = [{"Y", "y"}, {"m", "b", "B"}, {"H", "I"}, *({part} for part in "dMSfp")]
     if not parts or any(sum(part in same for part in parts) > 1 for same in once) or ("I" in parts) != ("p" in parts):
         raise misfit(function, arguments, "write each part of the moment once, and %I with %p")
-    return Call(function.name, (coerce(text, VARCHAR), found), TIMESTAMP)
+    return Call(function.name, (coerce(text, VARCHAR), format_), TIMESTAMP)
 
 
 def _foreign_format(function: Function, arguments: Arguments) -> Expression:
@@ -411,12 +411,12 @@ def _foreign_format(function: Function, arguments: Arguments) -> Expression:
     if not isinstance(written, Literal) or not isinstance(written.value, str):
         raise misfit(function, arguments, f"write {function.usage}, with a constant format")
     translate = from_to_char if function.name == "to_char" else from_date_format
-    found = translate(written.value)
-    if found is None:
+    translated = translate(written.value)
+    if translated is None:
         raise misfit(
             function, arguments, f"it knows only usual parts; write {function.usage} or strftime(moment, '%Y-%m-%d')"
         )
-    return Call("strftime", (coerce(moment, TIMESTAMP), Literal(found, VARCHAR)), VARCHAR)
+    return Call("strftime", (coerce(moment, TIMESTAMP), Literal(translated, VARCHAR)), VARCHAR)
 
 
 def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
@@ -424,12 +424,12 @@ def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
     text, written = arguments
     if not isinstance(written, Literal) or not isinstance(written.value, str):
         raise misfit(function, arguments, f"write {function.usage}, with a constant format")
-    found = from_to_char(written.value)
-    if found is None:
+    translated = from_to_char(written.value)
+    if translated is None:
         remedy = f"it knows only usual parts; write {function.usage} or strptime(text, '%Y-%m-%d')"
         raise misfit(function, arguments, remedy)
     reader = replace(function, name="strptime")
-    moment = _strptime(reader, (text, Literal(found, VARCHAR)))
+    moment = _strptime(reader, (text, Literal(translated, VARCHAR)))
     return coerce(moment, DATE) if function.name == "to_date" else moment
 
 

@@ -104,13 +104,13 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
     >>> common_type([INTEGER, pa.decimal128(4, 1)])
     Decimal128Type(decimal128(11, 1))
     """
-    found = NULL
+    common = NULL
     for type_ in types:
-        wider = _wider(found, type_)
+        wider = _wider(common, type_)
         if wider is None:
             return None
-        found = wider
-    return found
+        common = wider
+    return common
 
 
 def comparison_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -123,11 +123,11 @@ def comparison_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
         return VARCHAR if VARCHAR in types else NULL
     if any(is_float(t) or is_decimal(t) for t in others):
         others = [t for t in others if t != BOOLEAN] or others
-    found = common_type(others)
-    if found is None or not is_decimal(found):
-        return found
+    common = common_type(others)
+    if common is None or not is_decimal(common):
+        return common
     scale = max(digits_of(t)[1] for t in others if t != BOOLEAN)
-    return pa.decimal128(max(found.precision, scale), scale)
+    return pa.decimal128(max(common.precision, scale), scale)
 
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
@@ -165,7 +165,7 @@ def _wider_nested(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return None if element is None else pa.list_(element)
     if not (is_struct(a) and is_struct(b)) or _field_names(a) != _field_names(b):
         return None
-    fields = [_wider(one.type, other.type) for one, other in zip(a, b, strict=True)]
+    fields = [_wider(field.type, other.type) for field, other in zip(a, b, strict=True)]
     return None if None in fields else struct_type(a.names, fields)
 
 
@@ -177,22 +177,22 @@ def meeting_type(expressions: Sequence[Expression], comparing: bool = False) -> 
     """`common_type` (or `comparison_type`) of expressions, with literals as soft as DuckDB has them."""
     firm = [e.type for e in expressions if not (_is_text_literal(e) or _is_integer_literal(e))]
     rule = comparison_type if comparing else common_type
-    known = rule(firm)
-    if known is None:
+    common = rule(firm)
+    if common is None:
         return None
-    if known == VARCHAR and comparing and any(_is_integer_literal(e) for e in expressions):
-        known = NULL
+    if common == VARCHAR and comparing and any(_is_integer_literal(e) for e in expressions):
+        common = NULL
     for expression in expressions:
         if _is_integer_literal(expression):
-            if is_integer(known) and fits(expression, known):
+            if is_integer(common) and fits(expression, common):
                 continue
-            wider = _wider(known, expression.type)
+            wider = _wider(common, expression.type)
             if wider is None:
                 return None
-            known = wider
-    if known == NULL and any(_is_text_literal(e) for e in expressions):
+            common = wider
+    if common == NULL and any(_is_text_literal(e) for e in expressions):
         return VARCHAR
-    return known
+    return common
 
 
 def _is_text_literal(expression: Expression) -> bool:
@@ -279,7 +279,7 @@ def _is_castable_nested(source: pa.DataType, target: pa.DataType) -> bool:
         return is_castable(source.value_type, target.value_type)
     if not (is_struct(source) and is_struct(target)) or _field_names(source) != _field_names(target):
         return False
-    return all(is_castable(one.type, other.type) for one, other in zip(source, target, strict=True))
+    return all(is_castable(field.type, other.type) for field, other in zip(source, target, strict=True))
 
 
 def settle(expression: Expression) -> Expression:

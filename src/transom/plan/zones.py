@@ -43,12 +43,12 @@ def _shown(local: Expression, zone: Expression, other: str) -> Expression:
 
 def zone_of(text: str) -> str:
     """The name of a time zone as it is written in the database of zones, whatever its case."""
-    known = _known().get(text.lower())
-    if known is None:
+    name = _known().get(text.lower())
+    if name is None:
         close = difflib.get_close_matches(text.lower(), _known(), n=3, cutoff=0.6)
         remedy = " or ".join(f"'{_known()[each]}'" for each in close) or "'UTC' or 'Europe/Berlin'"
         raise QueryError(f"there is no time zone '{text}'", remedy=f"write {remedy}")
-    return known
+    return name
 
 
 @cache

@@ -55,12 +55,12 @@ def selections(root: Operator, stream: str) -> tuple[Expression, ...]:
     Each of them is that of one reader; a reader without a predicate reads all.
     """
     scan = _scan(root, stream)
-    found: list[Expression] = []
+    predicates: list[Expression] = []
     for reader in [] if scan is None else _readers(root, scan):
         if not isinstance(reader.node, Filter | StreamFilter):
             return ()
-        found.append(reader.node.predicate)
-    return () if root is scan else tuple(found)
+        predicates.append(reader.node.predicate)
+    return () if root is scan else tuple(predicates)
 
 
 def _scan(root: Operator, name: str) -> Operator | None:
@@ -80,21 +80,21 @@ def _read(root: Operator, operator: Operator) -> frozenset[int]:
     everything = frozenset(range(len(operator.schema)))
     if operator is root:
         return everything
-    found: frozenset[int] = frozenset()
+    indexes: frozenset[int] = frozenset()
     for reader in _readers(root, operator):
         node = reader.node
         if isinstance(node, Filter | StreamFilter):
-            found |= columns_of(node.predicate) | _read(root, reader)
+            indexes |= columns_of(node.predicate) | _read(root, reader)
         elif isinstance(node, Project | StreamProject):
-            found |= _used(node.expressions)
+            indexes |= _used(node.expressions)
         elif isinstance(node, Unnest):
             width = len(operator.schema)
-            found |= columns_of(node.array) | frozenset(i for i in _read(root, reader) if i < width)
+            indexes |= columns_of(node.array) | frozenset(i for i in _read(root, reader) if i < width)
         elif isinstance(node, Aggregate):
-            found |= _used(node.keys) | _used(each for call in node.calls for each in call.expressions)
+            indexes |= _used(node.keys) | _used(each for call in node.calls for each in call.expressions)
         else:
             return everything
-    return found
+    return indexes
 
 
 def _used(expressions: Iterable[Expression]) -> frozenset[int]:

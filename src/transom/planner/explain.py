@@ -109,12 +109,12 @@ class _Plan:
         if tactic.rests_on:
             lines.append("estimated from " + "; ".join(f"{what} {basis}" for what, basis in tactic.rests_on))
         if self.measured is not None:
-            found = self.measured[self.number[id(operator)] - 1]
+            counters = self.measured[self.number[id(operator)] - 1]
             lines.append(
-                f"{found.rows_in:,} rows in, {found.rows_out:,} out, {found.ends:,} ends, "
-                f"{found.state_bytes:,} bytes kept, {found.seconds * 1000:.1f} ms"
+                f"{counters.rows_in:,} rows in, {counters.rows_out:,} out, {counters.ends:,} ends, "
+                f"{counters.state_bytes:,} bytes kept, {counters.seconds * 1000:.1f} ms"
             )
-            lines += found.notes
+            lines += counters.notes
         return lines
 
     def _exchange(self, exchange: Exchange) -> str:
@@ -125,7 +125,7 @@ class _Plan:
     # --- JSON --------------------------------------------------------------------------------------------------------
 
     def json(self) -> dict[str, Any]:
-        functions = [{"name": one.name, "version": one.version} for one in self.functions]
+        functions = [{"name": function.name, "version": function.version} for function in self.functions]
         return {
             "root": self.number[id(self.root)],
             "columns": [{"name": c.name, "type": sql_name(c.type)} for c in self.root.schema],
@@ -142,7 +142,7 @@ class _Plan:
     def _operator(self, operator: Operator) -> dict[str, Any]:
         tactic = operator.tactic
         part = self.fragment_of.get(id(operator))
-        found: dict[str, Any] = {
+        description: dict[str, Any] = {
             "number": self.number[id(operator)],
             "operator": operator.kind,
             "tactic": tactic.name,
@@ -157,23 +157,23 @@ class _Plan:
             "needs": [str(need) for need in operator.needs],
         }
         if self.statement is not None:
-            found["written"] = excerpts_json(operator, self.statement)
+            description["written"] = excerpts_json(operator, self.statement)
         if tactic.estimates:
-            found["estimates"] = {
+            description["estimates"] = {
                 "microseconds a row": {name: round(price, 3) for name, price in tactic.estimates},
                 "rests on": dict(tactic.rests_on),
             }
         if self.measured is not None:
-            known = self.measured[self.number[id(operator)] - 1]
-            found["measured"] = {
-                "rows_in": known.rows_in,
-                "rows_out": known.rows_out,
-                "ends": known.ends,
-                "state_bytes": known.state_bytes,
-                "seconds": known.seconds,
-                **({"notes": list(known.notes)} if known.notes else {}),
+            counters = self.measured[self.number[id(operator)] - 1]
+            description["measured"] = {
+                "rows_in": counters.rows_in,
+                "rows_out": counters.rows_out,
+                "ends": counters.ends,
+                "state_bytes": counters.state_bytes,
+                "seconds": counters.seconds,
+                **({"notes": list(counters.notes)} if counters.notes else {}),
             }
-        return found
+        return description
 
     def _fragment(self, part: Fragment) -> dict[str, Any]:
         return {

@@ -31,12 +31,12 @@ def seen_at_the_end(root: Operator, emit: str) -> frozenset[int]:
     if kinds is None:
         return frozenset()
     operators = list(root.walk())
-    known = {id(root): True}
+    once_seen = {id(root): True}
     for operator in reversed(operators):  # whoever reads it first
-        passes = known[id(operator)] and _only_passes(operator)
+        passes = once_seen[id(operator)] and _only_passes(operator)
         for child in operator.inputs:
-            known[id(child)] = known.get(id(child), True) and passes
-    return frozenset(id(each) for each in operators if known[id(each)] and isinstance(each.node, kinds))
+            once_seen[id(child)] = once_seen.get(id(child), True) and passes
+    return frozenset(id(each) for each in operators if once_seen[id(each)] and isinstance(each.node, kinds))
 
 
 def _only_passes(operator: Operator) -> bool:

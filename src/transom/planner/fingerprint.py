@@ -14,8 +14,8 @@ from transom.plan.algebra import Node
 
 def fingerprint(operators: Sequence[Operator], *settings: object) -> str:
     """A short name for a plan: the same query planned the same way has the same one."""
-    known: dict[int, str] = {}
-    parts = [_name(operator, known) for operator in operators]
+    names: dict[int, str] = {}
+    parts = [_name(operator, names) for operator in operators]
     parts += ["negative"] if any(operator.negative for operator in operators) else []
     return hashlib.sha256("\n".join([*parts, repr(settings)]).encode()).hexdigest()[:16]
 
@@ -33,16 +33,16 @@ def of_another_plan() -> CheckpointError:
 def _name(operator: Operator, known: dict[int, str]) -> str:
     """The name of an operator and all below it. What is below is given by its name alone, however often it is
     used."""
-    found = known.get(id(operator))
-    if found is None:
+    name = known.get(id(operator))
+    if name is None:
         node = operator.node
         below = [child.node for child in operator.inputs]
         own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node) if field.compare]
         names = [_name(child, known) for child in operator.inputs]
         facts = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
         facts += "sealed" * operator.sealed
-        found = known[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
-    return found
+        name = known[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
+    return name
 
 
 def _own(value: Any, below: list[Node]) -> Any:

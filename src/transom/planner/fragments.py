@@ -80,13 +80,13 @@ def fragments(root: Operator, meeting: tuple[int, ...] | None = None, whole: boo
     operators follows it.
     """
     cut = _Cut(root, whole)
-    found = cut.fragments()
+    cut_fragments = cut.fragments()
     if meeting is None or cut.rows_meet(root, meeting):
-        return found
-    (last,) = [fragment for fragment in found if any(operator is root for operator in fragment.operators)]
+        return cut_fragments
+    (last,) = [fragment for fragment in cut_fragments if any(operator is root for operator in fragment.operators)]
     spread = Partitioning("keys", tuple(column(root.schema, i) for i in meeting)) if meeting else SINGLE
     answer = Exchange(root, ANSWER, spread, fragment=last.number)
-    return [*found, Fragment(len(found) + 1, spread, (), (answer,))]
+    return [*cut_fragments, Fragment(len(cut_fragments) + 1, spread, (), (answer,))]
 
 
 def kept_together(root: Operator) -> str | None:
@@ -186,20 +186,20 @@ class _Cut:
 
     def _feeding(self, part: _Part) -> list[_Part]:
         """All fragments that rows of this one come from."""
-        found: list[_Part] = []
+        feeding: list[_Part] = []
         pending = [part]
         while pending:
             at = pending.pop()
             for operator in at.operators:
                 for other in self._parts_below(operator):
-                    if other is not at and other not in found:
-                        found.append(other)
+                    if other is not at and other not in feeding:
+                        feeding.append(other)
                         pending.append(other)
-        return found
+        return feeding
 
     def _parts_below(self, operator: Operator) -> list[_Part]:
-        found = (self.part_of.get(id(child)) for child in operator.inputs)
-        return list(dict.fromkeys(part for part in found if part is not None))
+        below = (self.part_of.get(id(child)) for child in operator.inputs)
+        return list(dict.fromkeys(part for part in below if part is not None))
 
     def _before_any_fragment(self, operator: Operator) -> bool:
         """Sources, and what passes their rows on as they are."""
@@ -225,15 +225,15 @@ class _Cut:
         return self._followed[lookup]
 
     def _follow_inputs(self, operator: Operator, wanted: tuple[Expression, ...], joining: list[_Part]) -> _Slot | None:
-        found: _Slot | None = {}
+        shared: _Slot | None = {}
         for index, key in enumerate(wanted):
             child = operator.inputs[index] if operator.inputs else None
             if child is not None and self.part_of.get(id(child)) in joining:
                 below = self._follow(child, key, joining)
             else:
                 below = {(id(operator), index): key}
-            found = None if found is None or below is None else _together(found, below)
-        return found
+            shared = None if shared is None or below is None else _together(shared, below)
+        return shared
 
     # --- the result --------------------------------------------------------------------------------------------------
 
@@ -286,24 +286,24 @@ class _Cut:
 
     def _wanted(self, part: _Part) -> list[Operator]:
         """The operators of a fragment, without those that are read in others alone: they are on the way there."""
-        found: list[Operator] = []
+        wanted: list[Operator] = []
         read: set[int] = {id(self.root)}
         for operator in reversed(self.order):
             if self.part_of[id(operator)] is part and (id(operator) in read or not _passes_on(operator)):
-                found.append(operator)
+                wanted.append(operator)
                 read |= {id(child) for child in operator.inputs}
-        return found[::-1]
+        return wanted[::-1]
 
 
 def _as_before(part: _Part, slots: list[_Slot]) -> list[_Slot]:
     """Those of the slots that leave a shared join in a fragment spread as it was; none where it would not be."""
     if not any(operator.tactic.stays_spread for operator in part.operators):
         return slots
-    found: list[_Slot] = []
-    for known in part.slots:
-        same = (slot for slot in slots if all(point in slot and same_key(slot[point], known[point]) for point in known))
-        found += [slot for slot in [next(same, None)] if slot is not None]
-    return found if len(found) == len(part.slots) else []
+    kept: list[_Slot] = []
+    for held in part.slots:
+        same = (slot for slot in slots if all(point in slot and same_key(slot[point], held[point]) for point in held))
+        kept += [slot for slot in [next(same, None)] if slot is not None]
+    return kept if len(kept) == len(part.slots) else []
 
 
 def _passes_on(operator: Operator) -> bool:
@@ -332,18 +332,18 @@ def _spread(part: _Part, point: tuple[int, int]) -> Partitioning:
     return Partitioning("keys", keys) if keys else ANY
 
 
-def _together(one: _Slot, other: _Slot) -> _Slot | None:
+def _together(left: _Slot, right: _Slot) -> _Slot | None:
     """Both, unless they want to spread the same rows in different ways."""
-    if any(not same_key(one[point], key) for point, key in other.items() if point in one):
+    if any(not same_key(left[point], key) for point, key in right.items() if point in left):
         return None
-    return {**other, **one}
+    return {**right, **left}
 
 
 def _agreeing(followed: _Slot, joining: list[_Part]) -> list[_Slot]:
     """The key together with each slot of the fragments that is the same key."""
-    found = [followed]
+    agreeing = [followed]
     for part in joining:
         if not part.free:
-            known = [(a, b) for a in found for b in part.slots if a.keys() & b.keys()]
-            found = [slot for a, b in known if (slot := _together(a, b)) is not None]
-    return found
+            pairs = [(a, b) for a in agreeing for b in part.slots if a.keys() & b.keys()]
+            agreeing = [slot for a, b in pairs if (slot := _together(a, b)) is not None]
+    return agreeing

@@ -45,19 +45,19 @@ class StateGrowth:
 
 def growing(root: Operator, emit: str) -> list[StateGrowth]:
     """All that grows in a plan whose answer is written in this form, in the order of the plan."""
-    known: dict[int, Alive] = {}
-    found: dict[StateGrowth, None] = {}
+    below_by_id: dict[int, Alive] = {}
+    growths: dict[StateGrowth, None] = {}
     for operator in root.walk():
-        below = [known[id(child)] for child in operator.inputs]
+        below = [below_by_id[id(child)] for child in operator.inputs]
         forever = Alive.streams(below)
         kept = operator.tactic.grows_by(operator) if forever and not operator.sealed else None
         if kept is not None:
             named = title(operator.kind, operator.tactic.name)
-            found.setdefault(StateGrowth(named, forever, kept, _has_windows(operator)))
-        known[id(operator)] = Alive(forever) if operator.sealed else operator.tactic.alive(operator, below)
-    if isinstance(root.node, Relation) and known[id(root)].forever and _written_from_memory(root, emit):
-        found.setdefault(StateGrowth("the answer", known[id(root)].forever, windowed=_has_windows(root)))
-    return list(found)
+            growths.setdefault(StateGrowth(named, forever, kept, _has_windows(operator)))
+        below_by_id[id(operator)] = Alive(forever) if operator.sealed else operator.tactic.alive(operator, below)
+    if isinstance(root.node, Relation) and below_by_id[id(root)].forever and _written_from_memory(root, emit):
+        growths.setdefault(StateGrowth("the answer", below_by_id[id(root)].forever, windowed=_has_windows(root)))
+    return list(growths)
 
 
 def _has_windows(operator: Operator) -> bool:

@@ -41,7 +41,7 @@ class JoinOperators:
     def _side(self, tree: Tree, shape: Shape) -> _OperatorSide:
         if isinstance(tree, int):
             indexes = list(range(shape.bounds[tree], shape.bounds[tree + 1]))
-            own = [[member for member in known if member[0] == tree] for known in shape.classes]
+            own = [[member for member in members_of_key if member[0] == tree] for members_of_key in shape.classes]
             return _OperatorSide(self.inputs[tree], indexes, own)
         left, right = (self._side(side, shape) for side in tree)
         indexes = [*left.indexes, *right.indexes]
@@ -84,7 +84,7 @@ def _enough(
 
     Within a side the keys of a class are equal already, unless some input has several of them.
     """
-    class_of = {member: number for number, known in enumerate(shape.classes) for member in known}
+    class_of = {member: number for number, key_members in enumerate(shape.classes) for member in key_members}
     across: list[list[Expression]] = [[] for _ in shape.classes]
     indexes = set(left.indexes), set(right.indexes)
     for part in ready:
@@ -94,22 +94,22 @@ def _enough(
     replaced: set[Expression] = set()
     wanted: list[Expression] = []
     leading: list[list[KeyMember]] = []
-    for known, parts, ones, others in zip(shape.classes, across, left.keys, right.keys, strict=True):
+    for key_members, parts, ones, others in zip(shape.classes, across, left.keys, right.keys, strict=True):
         leading.append(ones or others)
         if not ones or not others:
             continue
         keys = {*ones, *others}
         fitting = [part for part in parts if all(member in keys for member in _pair(shape, part))]
-        if len({i for i, _ in known}) < len(known):
+        if len({i for i, _ in key_members}) < len(key_members):
             fitting = parts  # some input has several keys of the class, and every equality says something
         if not fitting:
             fitting = [equal(*(_placed(shape, members[0]) for members in (ones, others)))]
         replaced |= set(parts)
         wanted += fitting if fitting is parts else fitting[:1]
         leading[-1] = [member for part in fitting[:1] for member in _pair(shape, part)]
-    found = [part for part in ready if part not in replaced] + wanted
+    needed = [part for part in ready if part not in replaced] + wanted
     order = {id(part): i for i, part in enumerate(ready)}
-    return sorted(found, key=lambda part: order.get(id(part), len(order))), leading
+    return sorted(needed, key=lambda part: order.get(id(part), len(order))), leading
 
 
 def _pair(shape: Shape, equality: Expression) -> tuple[KeyMember, KeyMember]:

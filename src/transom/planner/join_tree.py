@@ -56,16 +56,16 @@ def joins_of(tree: Tree) -> Iterator[tuple[int, int]]:
         yield of(leaves(tree[0])), of(leaves(tree[1]))
 
 
-def best_tree(known: JoinStatistics, written: Tree, spread: bool) -> Tree:
+def best_tree(statistics: JoinStatistics, written: Tree, spread: bool) -> Tree:
     """The cheapest tree, or the written one if that is about as good; `spread`: over several partitions."""
-    search = _Search(known, written, spread)
+    search = _Search(statistics, written, spread)
     plain = search.plans_of(written)
-    if not known.known and not spread:
+    if not statistics.has_facts and not spread:
         return written  # nothing speaks for another one
-    found = search.best()
-    if not known.known:
-        return found.tree if found.cost < plain.cost - search.move / 2 else written
-    return found.tree if found.cost < (WORTH_IF_EVEN if known.even else WORTH) * plain.cost else written
+    plans = search.best()
+    if not statistics.has_facts:
+        return plans.tree if plans.cost < plain.cost - search.move / 2 else written
+    return plans.tree if plans.cost < (WORTH_IF_EVEN if statistics.even else WORTH) * plain.cost else written
 
 
 class _Plans:
@@ -92,8 +92,8 @@ _ALONE: Final = -1
 
 
 class _Search:
-    def __init__(self, known: JoinStatistics, written: Tree, spread: bool) -> None:
-        self.known = known
+    def __init__(self, statistics: JoinStatistics, written: Tree, spread: bool) -> None:
+        self.statistics = statistics
         self.move = 0.0
         self._plans: dict[int, _Plans] = {}
         self._is_connected: dict[int, bool] = {}
@@ -101,10 +101,10 @@ class _Search:
             self.move = MOVE * self.plans_of(written).cost
 
     def best(self) -> _Plans:
-        parts = [self._within(part) for part in self.known.parts(self.known.all)]
+        parts = [self._within(part) for part in self.statistics.parts(self.statistics.all)]
         while len(parts) > 1:  # those of which the fewest tuples are made, first
             pairs = [(a, b) for i, a in enumerate(parts) for b in parts[i + 1 :]]
-            a, b = min(pairs, key=lambda pair: self.known.alive(pair[0].members | pair[1].members))
+            a, b = min(pairs, key=lambda pair: self.statistics.alive(pair[0].members | pair[1].members))
             joined = self._joined(a, b)
             parts = [joined if part is a else part for part in parts if part is not b]
         return parts[0]
@@ -119,12 +119,12 @@ class _Search:
         return self._searched(members) if members.bit_count() <= SEARCHED else self._greedy(members)
 
     def _searched(self, members: int) -> _Plans:
-        found = self._plans.get(members)
-        if found is None:
-            found = self._plans[members] = _Plans(members)
-            for one, other in self._splits(members):
-                self._join(self._searched(one), self._searched(other), found)
-        return found
+        plans = self._plans.get(members)
+        if plans is None:
+            plans = self._plans[members] = _Plans(members)
+            for left, right in self._splits(members):
+                self._join(self._searched(left), self._searched(right), plans)
+        return plans
 
     def _splits(self, members: int) -> Iterator[tuple[int, int]]:
         """The ways to cut a connected set into two such; the first input is always on the left."""
@@ -133,19 +133,19 @@ class _Search:
         part = rest
         connected = self._connected
         while part:
-            one = members & ~part
-            if connected(one) and connected(part):
-                yield one, part
+            left = members & ~part
+            if connected(left) and connected(part):
+                yield left, part
             part = (part - 1) & rest
 
     def _greedy(self, members: int) -> _Plans:
         parts = [_Plans(1 << i) for i in bits(members)]
         while len(parts) > 1:
             made = [
-                (self._joined(one, other).cost - one.cost - other.cost, i, j)
-                for i, one in enumerate(parts)
+                (self._joined(part, other).cost - part.cost - other.cost, i, j)
+                for i, part in enumerate(parts)
                 for j, other in enumerate(parts)
-                if i < j and self._shared(one.members, other.members)
+                if i < j and self._shared(part.members, other.members)
             ]
             _, i, j = min(made)
             parts[i] = self._joined(parts[i], parts[j])
@@ -154,13 +154,13 @@ class _Search:
 
     # --- one join ----------------------------------------------------------------------------------------------------
 
-    def _joined(self, one: _Plans, other: _Plans) -> _Plans:
-        found = _Plans(one.members | other.members)
-        self._join(one, other, found)
-        return found
+    def _joined(self, left: _Plans, right: _Plans) -> _Plans:
+        joined = _Plans(left.members | right.members)
+        self._join(left, right, joined)
+        return joined
 
     def _join(self, one: _Plans, other: _Plans, into: _Plans) -> None:
-        births = self.known.births
+        births = self.statistics.births
         work = births(one.members) + births(other.members) + births(one.members | other.members)
         for key in self._shared(one.members, other.members) or (_ALONE,):
             (a, left), (b, right) = self._spread_by(one, key), self._spread_by(other, key)
@@ -176,12 +176,12 @@ class _Search:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def _shared(self, one: int, other: int) -> list[int]:
+    def _shared(self, left: int, right: int) -> list[int]:
         """The classes of keys that both sides have."""
-        return [c for c, members in enumerate(self.known.members) if members & one and members & other]
+        return [c for c, members in enumerate(self.statistics.members) if members & left and members & right]
 
     def _connected(self, members: int) -> bool:
-        found = self._is_connected.get(members)
-        if found is None:
-            found = self._is_connected[members] = len(self.known.parts(members)) == 1
-        return found
+        is_connected = self._is_connected.get(members)
+        if is_connected is None:
+            is_connected = self._is_connected[members] = len(self.statistics.parts(members)) == 1
+        return is_connected

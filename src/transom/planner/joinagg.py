@@ -78,9 +78,9 @@ def choose(
     elif forced == "auto" and name == "factorised":
         if decided in ("factorised", "pc"):
             name, less = decided, f"the checkpoint was written with {decided}"
-        elif (found := matches()) is not None:
-            name = "pc" if found <= FEW_MATCHES else "factorised"
-            less = f"{name} does it with less: {found:.2g} matches a row estimated, pc is faster up to {FEW_MATCHES:g}"
+        elif (count := matches()) is not None:
+            name = "pc" if count <= FEW_MATCHES else "factorised"
+            less = f"{name} does it with less: {count:.2g} matches a row estimated, pc is faster up to {FEW_MATCHES:g}"
     reason = reasons[name]
     if reason is not None:
         raise UnsupportedError(
@@ -210,9 +210,9 @@ class _Layout:
         self.residual = None if whole is None else self._over_columns(whole)
 
     def _add(self, expression: Expression) -> tuple[int, int]:
-        found = self.shape.own(expression)
-        assert found is not None
-        i, local = found
+        input_and_key = self.shape.own(expression)
+        assert input_and_key is not None
+        i, local = input_and_key
         if local not in self.columns[i]:
             self.columns[i].append(local)
         return i, self.columns[i].index(local)
@@ -239,10 +239,10 @@ class _Layout:
 
     def join_key(self, key: Expression) -> int | None:
         """Which join key an expression to group by is."""
-        found = self.shape.own(key)
-        assert found is not None
-        for n, known in enumerate(self.join_keys):
-            if any(i == found[0] and same_key(expression, found[1]) for i, expression in known):
+        input_and_key = self.shape.own(key)
+        assert input_and_key is not None
+        for n, join_key in enumerate(self.join_keys):
+            if any(i == input_and_key[0] and same_key(expression, input_and_key[1]) for i, expression in join_key):
                 return n
         return None
 
@@ -272,4 +272,4 @@ def _passing(node: Relation, tactic: type[FilterTactic | ProjectTactic], below: 
 
 
 def _refs(relation: Relation, first: int) -> list[ColumnRef]:
-    return [ColumnRef(first + i, known.type, known.name) for i, known in enumerate(relation.schema)]
+    return [ColumnRef(first + i, column.type, column.name) for i, column in enumerate(relation.schema)]

@@ -31,13 +31,13 @@ def multiway_join(join: Join, inputs: tuple[Operator, ...]) -> MultiwayJoin:
     shape = Shape(join.relations, conjuncts(join.predicate), (), ())
     keys: list[tuple[Expression | None, ...]] = []
     for i in range(len(inputs)):
-        keys.append(tuple(next((key for at, key in known if at == i), None) for known in shape.classes))
+        keys.append(tuple(next((key for at, key in key_members if at == i), None) for key_members in shape.classes))
     parts = [part for part in shape.predicates if shape.equality(part) is None]
     # Where a class is several expressions of one input, these are compared.
-    for known in shape.classes:
+    for key_members in shape.classes:
         for i in range(len(inputs)):
-            mine = [_placed(shape, i, key) for at, key in known if at == i]
-            parts += [equal(mine[0], other) for other in mine[1:]]
+            own_keys = [_placed(shape, i, key) for at, key in key_members if at == i]
+            parts += [equal(own_keys[0], other) for other in own_keys[1:]]
     harmless = tuple(part for part in parts if not may_fail(part))
     last = tuple(part for part in parts if may_fail(part))
     relations = tuple(a_relation(below.node) for below in inputs)

@@ -116,10 +116,11 @@ class Chooser:
             return MultiwayChoice(MultiwayDecision(self.forced), self._others(self.forced, cannot))
         if len(node.relations) == 2:
             return MultiwayChoice(MultiwayDecision("tree", written), ())
-        known = self.decided[number] if number < len(self.decided) else None
-        if known is not None and self.forced in ("auto", known.tactic) and known.fits(len(node.relations)):
+        decided = self.decided[number] if number < len(self.decided) else None
+        if decided is not None and self.forced in ("auto", decided.tactic) and decided.fits(len(node.relations)):
             return MultiwayChoice(
-                known, _reasons(known.tactic, cannot, lambda name: f"the checkpoint was written with {known.tactic}")
+                decided,
+                _reasons(decided.tactic, cannot, lambda name: f"the checkpoint was written with {decided.tactic}"),
             )
         return self._by_cost(node, written, cannot, stamped)
 
@@ -133,38 +134,38 @@ class Chooser:
 
     def _by_cost(self, node: MultiwayJoin, written: Tree, cannot: dict[str, str], stamped: bool) -> MultiwayChoice:
         machine = self.statistics.machine
-        known = self.statistics.join(node)
-        tree = best_tree(known, written, machine.partitions > 1)
+        statistics = self.statistics.join(node)
+        tree = best_tree(statistics, written, machine.partitions > 1)
         if self.forced == "tree":
             return MultiwayChoice(MultiwayDecision("tree", tree), self._others("tree", cannot))
         if self.pairs != "auto":
             cannot = dict.fromkeys(ONE_OPERATOR, f"SET join asks for {self.pairs}") | cannot
         one_by_one = machine.one_by_one and stamped
-        found = costs(node, known, tree, machine, one_by_one)
-        name = found.cheapest(tuple(tactic for tactic in TACTICS if tactic not in cannot))
-        estimates = tuple((tactic, found.price(tactic)) for tactic in TACTICS)
-        reasons = _reasons(name, cannot, lambda other: _dearer(found, other, name))
+        prices = costs(node, statistics, tree, machine, one_by_one)
+        name = prices.cheapest(tuple(tactic for tactic in TACTICS if tactic not in cannot))
+        estimates = tuple((tactic, prices.price(tactic)) for tactic in TACTICS)
+        reasons = _reasons(name, cannot, lambda other: _dearer(prices, other, name))
         decision = MultiwayDecision(name, tree if name == "tree" else None)
-        return MultiwayChoice(decision, reasons, estimates, _rests_on(known, machine, one_by_one))
+        return MultiwayChoice(decision, reasons, estimates, _rests_on(statistics, machine, one_by_one))
 
 
 def _reasons(taken: str, cannot: dict[str, str], otherwise: Callable[[str], str]) -> Reasons:
     return tuple((name, cannot.get(name) or otherwise(name)) for name in TACTICS if name != taken)
 
 
-def _dearer(found: Costs, name: str, taken: str) -> str:
-    price, best = found.price(name), found.price(taken)
+def _dearer(prices: Costs, name: str, taken: str) -> str:
+    price, best = prices.price(name), prices.price(taken)
     if price < best:
         return f"{_us(price)} a row estimated, {taken} {_us(best)}: too little for the threads it takes"
     return f"{_us(price)} a row estimated, {taken} {_us(best)}"
 
 
-def _rests_on(known: JoinStatistics, machine: Machine, one_by_one: bool) -> Reasons:
-    rates = ", ".join(_number(one.rate) for one in known.inputs)
-    origins = sorted({one.origin for one in known.inputs if one.rate}) or ["assumed"]
-    found = [known.found_by(i, 1 << i | 1 << j) for i, j in known.linked if known.inputs[i].rate]
-    matches = f"{_span(found)} a probe" if found else "by no key"
-    if found and all(keys is None for keys in known.keys):
+def _rests_on(statistics: JoinStatistics, machine: Machine, one_by_one: bool) -> Reasons:
+    rates = ", ".join(_number(input_.rate) for input_ in statistics.inputs)
+    origins = sorted({input_.origin for input_ in statistics.inputs if input_.rate}) or ["assumed"]
+    matched = [statistics.found_by(i, 1 << i | 1 << j) for i, j in statistics.linked if statistics.inputs[i].rate]
+    matches = f"{_span(matched)} a probe" if matched else "by no key"
+    if matched and all(keys is None for keys in statistics.keys):
         matches += " (assumed)"
     threads = f"{machine.cores} {'core' if machine.cores == 1 else 'cores'}, {machine.handover_us:.0f} us a hand-over"
     return (
@@ -175,12 +176,12 @@ def _rests_on(known: JoinStatistics, machine: Machine, one_by_one: bool) -> Reas
     )
 
 
-def _span(found: list[float]) -> str:
+def _span(numbers: list[float]) -> str:
     """
     >>> _span([1.0, 1.0]), _span([0.501, 2])
     ('1', '0.5 to 2')
     """
-    least, most = _number(min(found)), _number(max(found))
+    least, most = _number(min(numbers)), _number(max(numbers))
     return least if least == most else f"{least} to {most}"
 
 

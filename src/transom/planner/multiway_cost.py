@@ -69,10 +69,10 @@ class Costs:
 
     def price(self, tactic: str) -> float:
         """What counts. Where more work comes than can be done, rows wait for those before them."""
-        found = self.estimates[tactic]
+        estimate = self.estimates[tactic]
         if not self.one_by_one:
-            return found.work
-        return found.latency / max(1 - found.work * self.rate / 1e6, 0.02)
+            return estimate.work
+        return estimate.latency / max(1 - estimate.work * self.rate / 1e6, 0.02)
 
     def cheapest(self, possible: tuple[str, ...]) -> str:
         """Of these tactics; one with threads only where it is much better than those without."""
@@ -82,24 +82,24 @@ class Costs:
         return min(threaded, key=self.price, default=best)
 
 
-def costs(node: MultiwayJoin, known: JoinStatistics, tree: Tree, machine: Machine, one_by_one: bool) -> Costs:
+def costs(node: MultiwayJoin, statistics: JoinStatistics, tree: Tree, machine: Machine, one_by_one: bool) -> Costs:
     """What the join would cost by each tactic; `tree` is the shape that the tree would have."""
-    model = _Model(node, known, machine)
+    model = _Model(node, statistics, machine)
     model_of = model.one_by_one if one_by_one else model.in_batches
-    return Costs(model_of(tree), one_by_one, known.rate)
+    return Costs(model_of(tree), one_by_one, statistics.rate)
 
 
 class _Model:
-    def __init__(self, node: MultiwayJoin, known: JoinStatistics, machine: Machine) -> None:
-        self.known = known
+    def __init__(self, node: MultiwayJoin, statistics: JoinStatistics, machine: Machine) -> None:
+        self.statistics = statistics
         self.machine = machine
-        self.count = len(known.inputs)
-        self.results = known.births(known.all)
-        self.order = _order(known)
-        self.rates = [own.rate for own in known.inputs]
+        self.count = len(statistics.inputs)
+        self.results = statistics.births(statistics.all)
+        self.order = _order(statistics)
+        self.rates = [own.rate for own in statistics.inputs]
         parts = (*node.residual, *(() if node.last is None else (node.last,)))
         prices = [_price(part) for part in parts]
-        self.checks = [(over, share, us) for (over, share), us in zip(known.residual, prices, strict=True)]
+        self.checks = [(over, share, us) for (over, share), us in zip(statistics.residual, prices, strict=True)]
         self.spread = machine.partitions if node.common_keys else 1
         """Over how many partitions an operator for all inputs runs."""
 
@@ -107,18 +107,18 @@ class _Model:
 
     def in_batches(self, tree: Tree) -> dict[str, Estimate]:
         """Work is the time in which a row is done with: what threads or partitions do at once counts once."""
-        rate = max(self.known.rate, 1e-9)
+        rate = max(self.statistics.rate, 1e-9)
         brought = MOVED * rate if self.machine.partitions > 1 else 0.0
-        found = {
+        micros = {
             "tree": AROUND * rate + self._tree(tree),
             "parallel_tree": (brought + self._forest()) / self.spread,
             "mjoin": (brought + self._mjoin()) / self.spread,
             "parallel_mjoin": (brought + self._parallel_mjoin()) / self.spread,
         }
-        return {name: Estimate(us / rate, us / rate) for name, us in found.items()}
+        return {name: Estimate(us / rate, us / rate) for name, us in micros.items()}
 
     def _tree(self, tree: Tree) -> float:
-        births, total = self.known.births, 0.0
+        births, total = self.statistics.births, 0.0
         moved = set(self._moved(tree))
         for left, right in joins_of(tree):
             both = left | right
@@ -146,9 +146,11 @@ class _Model:
         for i, rate in enumerate(self.rates):
             total += rate * AROUND
             for before, after in self._hops(i):
-                total += rate * HOP * self.known.found_by(i, before)
+                total += rate * HOP * self.statistics.found_by(i, before)
                 bound = self._bound(after, before, after & ~before)
-                total += sum(rate * us * self.known.found_by(i, after) / max(share, 1e-6) for _, share, us in bound)
+                total += sum(
+                    rate * us * self.statistics.found_by(i, after) / max(share, 1e-6) for _, share, us in bound
+                )
         return total + (WRITTEN + GATHERED * self.count) * self.results
 
     def _parallel_mjoin(self) -> float:
@@ -159,30 +161,30 @@ class _Model:
             tasks = checking_us = 0.0
             for j in bits(group):
                 pair = 1 << i | 1 << j
-                tasks += TASK_HOP + GATHERED * self.known.found_by(i, pair)
+                tasks += TASK_HOP + GATHERED * self.statistics.found_by(i, pair)
                 checking_us += sum(
-                    us * self.known.found_by(i, pair) / max(s, 1e-6) for _, s, us in self._bound(pair, 0, 0)
+                    us * self.statistics.found_by(i, pair) / max(s, 1e-6) for _, s, us in self._bound(pair, 0, 0)
                 )
             handed = self.machine.handover_us * group.bit_count() / PART
             total += rate * (AROUND + tasks + checking_us / workers + handed)
             for before, _ in self._hops(i, group):
-                total += rate * HOP * self.known.found_by(i, before)
+                total += rate * HOP * self.statistics.found_by(i, before)
         return total + GATHERED * self.count * self.results
 
     def _forest(self) -> float:
         total = 0.0
         for node in self._nodes():
-            total += self.known.births(node) * (FOREST_ROW + GATHERED * node.bit_count())
+            total += self.statistics.births(node) * (FOREST_ROW + GATHERED * node.bit_count())
         for i, rate in enumerate(self.rates):
-            total += rate * (AROUND + HOP * len(self._parts(self.known.all & ~(1 << i))))
+            total += rate * (AROUND + HOP * len(self._parts(self.statistics.all & ~(1 << i))))
             total += rate * self.machine.handover_us * 2 / PART
         return total + GATHERED * self.count * self.results
 
     # --- one by one --------------------------------------------------------------------------------------------------
 
     def one_by_one(self, tree: Tree) -> dict[str, Estimate]:
-        each = [(i, rate / max(self.known.rate, 1e-9)) for i, rate in enumerate(self.rates) if rate]
-        found = {
+        each = [(i, rate / max(self.statistics.rate, 1e-9)) for i, rate in enumerate(self.rates) if rate]
+        paths_by_tactic = {
             "tree": [self._tree_path(i, tree) for i, _ in each],
             "parallel_tree": [self._forest_path(i) for i, _ in each],
             "mjoin": [self._mjoin_path(i) for i, _ in each],
@@ -193,7 +195,7 @@ class _Model:
                 sum(share * path.work for path, (_, share) in zip(paths, each, strict=True)),
                 sum(share * path.latency for path, (_, share) in zip(paths, each, strict=True)),
             )
-            for name, paths in found.items()
+            for name, paths in paths_by_tactic.items()
         }
 
     def _tree_path(self, i: int, tree: Tree) -> Estimate:
@@ -204,7 +206,7 @@ class _Model:
             if (left | right) >> i & 1:
                 checks = sum(ONE_CHECK + us for _, _, us in self._bound(left | right, left, right))
                 latency += TREE_STEP + checks
-                work += (TREE_STEP + checks) * min(1.0, self.known.found_by(i, below))
+                work += (TREE_STEP + checks) * min(1.0, self.statistics.found_by(i, below))
                 below = left | right
         return Estimate(work, latency)
 
@@ -212,9 +214,9 @@ class _Model:
         work = latency = STEP
         for before, after in self._hops(i):
             checks = self._bound(after, before, after & ~before)
-            hop = ONE_HOP + sum(ONE_CHECK + us * self.known.found_by(i, before) for *_, us in checks)
+            hop = ONE_HOP + sum(ONE_CHECK + us * self.statistics.found_by(i, before) for *_, us in checks)
             latency += hop
-            work += hop * min(1.0, self.known.found_by(i, before))
+            work += hop * min(1.0, self.statistics.found_by(i, before))
         return Estimate(work, latency)
 
     def _parallel_mjoin_path(self, i: int) -> Estimate:
@@ -223,7 +225,7 @@ class _Model:
         for j in bits(group):
             pair = 1 << i | 1 << j
             checks = self._bound(pair, 0, 0)
-            checking_us = [self.known.found_by(i, pair) / max(share, 1e-6) * us for _, share, us in checks]
+            checking_us = [self.statistics.found_by(i, pair) / max(share, 1e-6) * us for _, share, us in checks]
             tasks.append(ONE_HOP + ONE_CHECK * len(checks) + sum(checking_us))
         workers = max(1, min(self.machine.cores, len(tasks)))
         at_once = ceil(len(tasks) / workers) * max(tasks, default=0.0)
@@ -234,7 +236,7 @@ class _Model:
 
     def _forest_path(self, i: int) -> Estimate:
         """The answer is found before the trees are brought up to date, which is done meanwhile if there is a core."""
-        answer = STEP + ONE_HOP * len(self._parts(self.known.all & ~(1 << i))) + self.machine.handover_us
+        answer = STEP + ONE_HOP * len(self._parts(self.statistics.all & ~(1 << i))) + self.machine.handover_us
         upkeep = ONE_NODE * sum(1 for node in self._nodes() if node >> i & 1)
         return Estimate(answer + upkeep, answer if self.machine.cores > 1 else answer + upkeep)
 
@@ -242,14 +244,16 @@ class _Model:
 
     def _classes(self, left: int, right: int) -> int:
         """The classes of keys that both sides have."""
-        return of(c for c, members in enumerate(self.known.members) if members & left and members & right)
+        return of(c for c, members in enumerate(self.statistics.members) if members & left and members & right)
 
     def _hops(self, i: int, done: int = 0) -> Iterator[tuple[int, int]]:
         """What a row of input i is joined with when it probes another input, and then; `done` need no probe."""
         before = 1 << i | done
         rest = [j for j in self.order if not before >> j & 1]
         while rest:
-            linked = (j for j in rest if any(members & before and members >> j & 1 for members in self.known.members))
+            linked = (
+                j for j in rest if any(members & before and members >> j & 1 for members in self.statistics.members)
+            )
             following = next(linked, rest[0])
             rest.remove(following)
             yield before, before | 1 << following
@@ -257,7 +261,7 @@ class _Model:
 
     def _group(self, i: int) -> int:
         """The inputs that share the largest class of keys with input i, without i."""
-        own = [members & ~(1 << i) for members in self.known.members if members >> i & 1]
+        own = [members & ~(1 << i) for members in self.statistics.members if members >> i & 1]
         return max(own, key=int.bit_count, default=0)
 
     def _bound(self, both: int, left: int, right: int) -> list[tuple[int, float, float]]:
@@ -269,31 +273,31 @@ class _Model:
 
     def _nodes(self) -> set[int]:
         """The sub-trees that a tree for every input needs, each kept once: by halves, and all but a half."""
-        found: set[int] = set()
+        sub_trees: set[int] = set()
 
         def halve(own: list[int], outside: int) -> None:
-            found.update(part for part in self._parts(outside) if part.bit_count() > 1)
+            sub_trees.update(part for part in self._parts(outside) if part.bit_count() > 1)
             if len(own) > 1:
-                found.update(part for part in self._parts(of(own)) if 1 < part.bit_count() < self.count)
+                sub_trees.update(part for part in self._parts(of(own)) if 1 < part.bit_count() < self.count)
                 left, right = own[: len(own) // 2], own[len(own) // 2 :]
                 halve(left, outside | of(right))
                 halve(right, outside | of(left))
 
         halve(self.order, 0)
-        return found
+        return sub_trees
 
     def _parts(self, members: int) -> list[int]:
-        return self.known.parts(members)
+        return self.statistics.parts(members)
 
 
-def _order(known: JoinStatistics) -> list[int]:
+def _order(statistics: JoinStatistics) -> list[int]:
     """The inputs in an order in which few tuples are made on the way, and each shares a key with those before it."""
-    rest = list(range(len(known.inputs)))
+    rest = list(range(len(statistics.inputs)))
     order: list[int] = []
     done = 0
     while rest:
-        linked = [i for i in rest if any(members & done and members >> i & 1 for members in known.members)]
-        following = min(linked or rest, key=lambda i: known.alive(done | 1 << i) if done else inf)
+        linked = [i for i in rest if any(members & done and members >> i & 1 for members in statistics.members)]
+        following = min(linked or rest, key=lambda i: statistics.alive(done | 1 << i) if done else inf)
         order.append(following)
         rest.remove(following)
         done |= 1 << following

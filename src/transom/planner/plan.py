@@ -96,7 +96,7 @@ class Planner:
         self.bounded: dict[Node, str] = {}
         self.in_order: frozenset[Node] = frozenset()
         self.choices: dict[Join, MultiwayChoice] = {}
-        self.decided = [one.tactic for one in decided if one.tactic in joinagg.TACTICS]
+        self.decided = [choice.tactic for choice in decided if choice.tactic in joinagg.TACTICS]
         self.joinaggs: list[MultiwayDecision] = []
         self.negative = method_of(self.option("lifetimes")).name == "negative"
         forced, pairs = self.option("multiway"), self.option("join")
@@ -114,9 +114,9 @@ class Planner:
     def rewritten(self, query: Node, is_part: bool = False) -> Node:
         """The query as it is planned, which the planner looks at as a whole first."""
         partners = not self.negative and not is_part
-        found, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"), partners)
-        self.in_order = _read_in_order(found)
-        return found
+        rewritten, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"), partners)
+        self.in_order = _read_in_order(rewritten)
+        return rewritten
 
     def plan_slides(self, query: Node) -> Operator | None:
         """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""
@@ -222,7 +222,7 @@ class Planner:
         identity = {key.lower() for key in definition.primary_key}
         if not identity:
             identity = {n.lower() for n in node.schema.names} - {definition.time.column.lower()}
-        indexes = [i for i, known in enumerate(node.schema.names) if known.lower() in identity]
+        indexes = [i for i, name in enumerate(node.schema.names) if name.lower() in identity]
         keys = Partitioning("keys", tuple(column(node.schema, i) for i in indexes)) if indexes else SINGLE
         tactic = table("each row alive once", "a hash look-up a row")
         return Operator(node, tactic, needs=(keys,), open_ends=True)
@@ -234,7 +234,7 @@ class Planner:
         written = left_deep(joins.join_order(node))
         choice = self.choices.get(node)
         if choice is None:
-            number = sum(1 for known in self.choices if len(known.relations) > 2)
+            number = sum(1 for choice in self.choices if len(choice.relations) > 2)
             choice = self.chooser.choose(whole, written, number, self._stamped(inputs))
             if choice.decision.tree is None and self.option("multiway") == "auto" and all(self._sealed(inputs)):
                 choice = MultiwayChoice(MultiwayDecision("tree", written), ((choice.name, _MEETS_AT_ONCE),))
@@ -262,9 +262,9 @@ class Planner:
 
         def matches() -> float | None:
             whole = multiway.multiway_join(Join(shape.relations, conjunction(shape.predicates)), inputs)
-            known = self.chooser.statistics.join(whole)
-            counted = known.keys and all(keys is not None for keys in known.keys)
-            return known.births(known.all) / known.rate if counted and known.rate else None
+            statistics = self.chooser.statistics.join(whole)
+            counted = statistics.keys and all(keys is not None for keys in statistics.keys)
+            return statistics.births(statistics.all) / statistics.rate if counted and statistics.rate else None
 
         number, forced = len(self.joinaggs), self.option("joinagg")
         decided = self.decided[number] if number < len(self.decided) else None
@@ -275,14 +275,14 @@ class Planner:
 
     def _stamped(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether all streams of a join are stamped on arrival, and there is one."""
-        names = {scanned(o) for one in inputs for o in one.walk() if isinstance(o.node, StreamScan)}
+        names = {scanned(o) for relation in inputs for o in relation.walk() if isinstance(o.node, StreamScan)}
         definitions = [self.catalogue.relations[name] for name in names]
         return bool(names) and all(isinstance(d, StreamDefinition) and d.arrival_time for d in definitions)
 
 
 def _read_in_order(query: Node) -> frozenset[Node]:
     """The streams without repeats whose rows of one instant somebody wants in the order in which they arrived."""
-    found: set[Node] = set()
+    streams: set[Node] = set()
     seen: set[Node] = set()
     pending = [query]
     while pending:
@@ -296,8 +296,8 @@ def _read_in_order(query: Node) -> frozenset[Node]:
             while isinstance(below, StreamFilter | StreamProject):
                 below = below.input
             if isinstance(below, Deduplicate):
-                found.add(below)
-    return frozenset(found)
+                streams.add(below)
+    return frozenset(streams)
 
 
 def _check_clocks(root: Operator, catalogue: Catalogue) -> None:

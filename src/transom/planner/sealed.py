@@ -31,10 +31,10 @@ Sealed = dict[int, int]
 
 def sealed_columns(operator: Operator, tick: int) -> Sealed:
     """The columns of an operator that say when a row entered."""
-    known: dict[int, Sealed] = {}
+    sealed_by_id: dict[int, Sealed] = {}
     for each in operator.walk():  # what several read is looked at once
-        known[id(each)] = _sealed(each, [known[id(child)] for child in each.inputs], tick)
-    return known[id(operator)]
+        sealed_by_id[id(each)] = _sealed(each, [sealed_by_id[id(child)] for child in each.inputs], tick)
+    return sealed_by_id[id(operator)]
 
 
 def _sealed(operator: Operator, below: list[Sealed], tick: int) -> Sealed:
@@ -77,8 +77,8 @@ def _of_table(spec: WindowTableSpec, width: int, tick: int) -> Sealed:
 
 
 def _read(expressions: tuple[Expression, ...], below: Sealed) -> Sealed:
-    found = ((i, below.get(each.index)) for i, each in enumerate(expressions) if isinstance(each, ColumnRef))
-    return {i: at for i, at in found if at is not None}
+    read = ((i, below.get(each.index)) for i, each in enumerate(expressions) if isinstance(each, ColumnRef))
+    return {i: at for i, at in read if at is not None}
 
 
 def _meet(operator: Operator, below: list[Sealed]) -> bool:

@@ -39,15 +39,15 @@ def shared_join(request: Sequence[Sharable], catalogue: Catalogue, counted: Side
     for scan in first.scans:
         planner.plan(scan)
     widths = [len(scan.schema) for scan in first.scans]
-    windows = tuple(_widest([one.windows[side] for one in request], catalogue, counted[side]) for side in (0, 1))
-    read = {index for one in request for index in one.read}
+    windows = tuple(_widest([spec.windows[side] for spec in request], catalogue, counted[side]) for side in (0, 1))
+    read = {index for spec in request for index in spec.read}
     kept: list[tuple[int, ...]] = []
     below: list[Operator] = []
     for side in (0, 1):
         start = side * widths[0]
-        mine = {index - start for index in read | _residual(first) if start <= index < start + widths[side]}
-        mine |= {i for key in (first.keys.left, first.keys.right)[side] for i in columns_of(key)}
-        columns = tuple(sorted(mine)) or (0,)
+        needed = {index - start for index in read | _residual(first) if start <= index < start + widths[side]}
+        needed |= {i for key in (first.keys.left, first.keys.right)[side] for i in columns_of(key)}
+        columns = tuple(sorted(needed)) or (0,)
         kept.append(columns)
         below.append(_window(planner, first, side, columns, windows[side]))
     return _subplan(planner, first, (below[0], below[1]), (kept[0], kept[1]), len(request))
@@ -62,7 +62,7 @@ def shared_subplan(request: Sequence[Request], catalogue: Catalogue, counted: Si
     first = request[0]
     if isinstance(first, SharablePlan):
         return shared_plan(first, catalogue)
-    return shared_join([one for one in request if isinstance(one, Sharable)], catalogue, counted)
+    return shared_join([spec for spec in request if isinstance(spec, Sharable)], catalogue, counted)
 
 
 def consumer(request: Request, catalogue: Catalogue, subplan: Operator, begin: int | None = None) -> Operator:

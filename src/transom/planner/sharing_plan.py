@@ -67,10 +67,10 @@ def sharable_plans(query: Node, catalogue: Catalogue) -> list[SharablePlan] | st
     nodes = _nodes(query)
     if len(nodes) > _MOST_NODES:
         return f"its plan has more than {_MOST_NODES} nodes"
-    found = [node for node in nodes if isinstance(node, Relation) and _worth_sharing(node) and _all_of(query, node)]
-    if not found:
+    parts = [node for node in nodes if isinstance(node, Relation) and _worth_sharing(node) and _all_of(query, node)]
+    if not parts:
         return "it has no part that computes something and through which all that it reads comes"
-    return [_sharable(query, part, catalogue) for part in sorted(found, key=lambda part: -len(_nodes(part)))]
+    return [_sharable(query, part, catalogue) for part in sorted(parts, key=lambda part: -len(_nodes(part)))]
 
 
 def shared_plan(request: SharablePlan, catalogue: Catalogue) -> Operator:
@@ -128,12 +128,14 @@ def _works(node: Node) -> bool:
 
 def _all_of(query: Node, part: Node) -> bool:
     """Whether all that the query reads comes through the part."""
-    known: dict[int, bool] = {}
+    through_part: dict[int, bool] = {}
 
     def through(node: Node) -> bool:
-        if id(node) not in known:
-            known[id(node)] = node is part or (bool(node.inputs) and all(through(child) for child in node.inputs))
-        return known[id(node)]
+        if id(node) not in through_part:
+            through_part[id(node)] = node is part or (
+                bool(node.inputs) and all(through(child) for child in node.inputs)
+            )
+        return through_part[id(node)]
 
     return through(query)
 
@@ -151,11 +153,11 @@ def _replaced(query: Node, part: Node, by: Node) -> Node:
 
 def _nodes(query: Node) -> list[Node]:
     """All nodes, each once: equal ones are the same object."""
-    found: dict[int, Node] = {}
+    by_id: dict[int, Node] = {}
 
     def visit(node: Node) -> Iterator[Node]:
-        if id(node) not in found:
-            found[id(node)] = node
+        if id(node) not in by_id:
+            by_id[id(node)] = node
             for child in node.inputs:
                 yield from visit(child)
             yield node

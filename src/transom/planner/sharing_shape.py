@@ -88,7 +88,7 @@ def _sharable(query: Node, catalogue: Catalogue) -> Sharable:
         raise NotSharedError("the times of its streams say what it keeps, and a shared join keeps what its windows say")
     # The streams in the order of their names; of one with itself, so that the keys are the same in all queries.
     option = [_in_this_order(query, join, order, catalogue) for order in ([0, 1], [1, 0])]
-    return min(option, key=lambda one: ([scan.name.lower() for scan in one.scans], repr(one.keys)))
+    return min(option, key=lambda shape: ([scan.name.lower() for scan in shape.scans], repr(shape.keys)))
 
 
 def _in_this_order(query: Node, join: Join, order: list[int], catalogue: Catalogue) -> Sharable:

@@ -84,44 +84,44 @@ def widened(requests: Sequence[SharableWindows]) -> list[SharablePlan]:
     tick = time_settings(first.catalogue)[0]
     times = [_time_of(scan, first.catalogue) for scan in first.scans]
     bounds = _bounds(first.scans)
-    wanted = frozenset().union(*(one.read for one in requests), *map(columns_of, first.equal))
+    wanted = frozenset().union(*(query.read for query in requests), *map(columns_of, first.equal))
     inputs: list[Relation] = []
     at: dict[int, int] = {}
     for i, scan in enumerate(first.scans):
-        mine = sorted({each - bounds[i] for each in wanted if bounds[i] <= each < bounds[i + 1]} | {times[i]})
-        at |= {bounds[i] + each: len(at) + number for number, each in enumerate(mine)}
-        widest = max(_held(one.windows[i], tick) for one in requests)
+        wanted_here = sorted({each - bounds[i] for each in wanted if bounds[i] <= each < bounds[i + 1]} | {times[i]})
+        at |= {bounds[i] + each: len(at) + number for number, each in enumerate(wanted_here)}
+        widest = max(_held(query.windows[i], tick) for query in requests)
         window = Window(scan, WindowSpec() if widest >= UNBOUNDED else WindowSpec(range=widest))
-        columns = tuple(column(scan.schema, each) for each in mine)
-        inputs.append(Project(window, columns, tuple(scan.schema[each].name for each in mine)))
+        columns = tuple(column(scan.schema, each) for each in wanted_here)
+        inputs.append(Project(window, columns, tuple(scan.schema[each].name for each in wanted_here)))
     predicate = conjunction(tuple(remap(part, at) for part in first.equal))
     part = Join(tuple(inputs), predicate)
     surroundings = surroundings_of(first.names, first.catalogue)
-    return [SharablePlan(part, _over(one, part.schema, at, times, bounds, tick), surroundings) for one in requests]
+    return [SharablePlan(part, _over(query, part.schema, at, times, bounds, tick), surroundings) for query in requests]
 
 
 def differ(requests: Sequence[SharableWindows]) -> bool:
     """Whether their windows do: otherwise the join is a part as it is."""
-    return len({one.windows for one in requests}) > 1
+    return len({query.windows for query in requests}) > 1
 
 
 def _over(
-    one: SharableWindows, part: Schema, at: dict[int, int], times: Sequence[int], bounds: Sequence[int], tick: int
+    query: SharableWindows, part: Schema, at: dict[int, int], times: Sequence[int], bounds: Sequence[int], tick: int
 ) -> Node:
     """The query over the columns of the part."""
-    read = sorted(one.read) or [bounds[0] + times[0]]
+    read = sorted(query.read) or [bounds[0] + times[0]]
     members = tuple(
         MemberWindow(scan.name, at[bounds[i] + times[i]], length_of(window, tick), window.slide)
-        for i, (scan, window) in enumerate(zip(one.scans, one.windows, strict=True))
+        for i, (scan, window) in enumerate(zip(query.scans, query.windows, strict=True))
     )
     indexes = tuple(at[each] for each in read)
     made: Relation = WindowedPlan(Schema(tuple(part[index] for index in indexes)), indexes, members)
     own = {each: number for number, each in enumerate(read)}
-    predicate = conjunction(one.above)
+    predicate = conjunction(query.above)
     if predicate is not None:
         made = Filter(made, remap(predicate, own))
-    made = Project(made, tuple(remap(e, own) for e in one.outputs), tuple(one.join.schema.names))
-    return replaced(one.query, Join, lambda join: made)
+    made = Project(made, tuple(remap(e, own) for e in query.outputs), tuple(query.join.schema.names))
+    return replaced(query.query, Join, lambda join: made)
 
 
 def _held(window: WindowSpec, tick: int) -> int:
@@ -184,14 +184,14 @@ def _is_equality(part: Expression, bounds: Sequence[int]) -> bool:
 
 
 def _connected(equal: Sequence[Expression], bounds: Sequence[int]) -> bool:
-    found = {0}
+    reached = {0}
     while True:
         more = {
-            s for part in equal if (s_of := {_stream_of(i, bounds) for i in columns_of(part)}) & found for s in s_of
+            s for part in equal if (s_of := {_stream_of(i, bounds) for i in columns_of(part)}) & reached for s in s_of
         }
-        if more <= found:
-            return len(found) == len(bounds) - 1
-        found |= more
+        if more <= reached:
+            return len(reached) == len(bounds) - 1
+        reached |= more
 
 
 def _stream_of(index: int, bounds: Sequence[int]) -> int:

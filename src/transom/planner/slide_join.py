@@ -49,12 +49,14 @@ def choose(query: Node, forced: str, memory: int | None, put_off: int | None = N
                 remedy="SET slide_join = 'auto', or run it without SET memory",
             )
         return None
-    found = _shaped(query)
-    if isinstance(found, str):
+    shaped = _shaped(query)
+    if isinstance(shaped, str):
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
-        raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {found}", remedy=_REMEDY)
-    node = SlideJoin(found.inputs, found.residual, found.expressions, found.names, memory is not None, put_off, memory)
+        raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {shaped}", remedy=_REMEDY)
+    node = SlideJoin(
+        shaped.inputs, shaped.residual, shaped.expressions, shaped.names, memory is not None, put_off, memory
+    )
     check_share(node, 1)
     return node
 
@@ -136,16 +138,16 @@ def _shaped(query: Node) -> Shaped | str:
         return "there is no equality that all inputs take part in"
     inputs = []
     for i, relation in enumerate(below.relations):
-        found = _input(relation, shape, i)
-        if isinstance(found, str):
-            return found
-        inputs.append(found)
+        shaped_input = _input(relation, shape, i)
+        if isinstance(shaped_input, str):
+            return shaped_input
+        inputs.append(shaped_input)
     return Shaped(tuple(inputs), conjunction(shape.residual), outer, names)
 
 
 def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
     """A RANGE .. SLIDE window with selections and projections over it."""
-    keys = tuple(next(key for at, key in known if at == i) for known in shape.join_keys)
+    keys = tuple(next(key for at, key in key_members if at == i) for key_members in shape.join_keys)
     same = conjunction(tuple(shape.same_on_one_input(i)))
     expressions = tuple(column(relation.schema, n) for n in range(len(relation.schema)))
     outer: tuple[Expression, ...] = expressions

@@ -102,36 +102,36 @@ class KeyCounts:
         return [_ratio(before, now) for before, now in zip(self.alive_before.sum(1), self.alive.sum(1), strict=True)]
 
     def _share(self, members: int) -> float:
-        found = self._shares.get(members)
-        if found is None:
+        share = self._shares.get(members)
+        if share is None:
             count = self._sum(members)[0]
             if count >= SEEN or members.bit_count() == 2:
-                found = max(count, 0.5) / max(float(np.prod(self.alive[bits(members)], axis=0).sum()), 1.0)
+                share = max(count, 0.5) / max(float(np.prod(self.alive[bits(members)], axis=0).sum()), 1.0)
             else:  # too few to count: as if the last input had to do with one of the others alone
                 last = 1 << members.bit_length() - 1
                 rest = members & ~last
-                found = self._share(rest) * sum(self._share(1 << i | last) for i in bits(rest)) / rest.bit_count()
-            self._shares[members] = found
-        return found
+                share = self._share(rest) * sum(self._share(1 << i | last) for i in bits(rest)) / rest.bit_count()
+            self._shares[members] = share
+        return share
 
     def _sum(self, members: int) -> tuple[float, float]:
-        found = self._sums.get(members)
-        if found is None:
+        sums = self._sums.get(members)
+        if sums is None:
             now, before = self._product(members)
-            found = self._sums[members] = (float(now.sum()), float(before.sum()))
-        return found
+            sums = self._sums[members] = (float(now.sum()), float(before.sum()))
+        return sums
 
     def _product(self, members: int) -> tuple[Floats, Floats]:
-        found = self._products.get(members)
-        if found is None:
+        product = self._products.get(members)
+        if product is None:
             last = members.bit_length() - 1
             rest = members & ~(1 << last)
-            found = self.now[last], self.before[last]
+            product = self.now[last], self.before[last]
             if rest:
                 now, before = self._product(rest)
-                found = found[0] * now, found[1] * before
-            self._products[members] = found
-        return found
+                product = product[0] * now, product[1] * before
+            self._products[members] = product
+        return product
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +151,9 @@ class JoinStatistics:
         return (1 << len(self.inputs)) - 1
 
     @cached_property
-    def known(self) -> bool:
+    def has_facts(self) -> bool:
         """Whether anything of it is more than assumed."""
-        return any(one.origin != "assumed" for one in self.inputs) or any(keys is not None for keys in self.keys)
+        return any(input_.origin != "assumed" for input_ in self.inputs) or any(keys is not None for keys in self.keys)
 
     @cached_property
     def even(self) -> bool:
@@ -173,27 +173,27 @@ class JoinStatistics:
     @cached_property
     def rate(self) -> float:
         """Rows a second of all inputs together."""
-        return sum(one.rate for one in self.inputs)
+        return sum(input_.rate for input_ in self.inputs)
 
     def alive(self, tuples: int) -> float:
         """How many tuples of rows of these inputs, that satisfy all predicates over them, are alive at once."""
-        found = self._alive.get(tuples)
-        if found is None:
-            found = prod(self.inputs[i].alive for i in bits(tuples))
+        alive = self._alive.get(tuples)
+        if alive is None:
+            alive = prod(self.inputs[i].alive for i in bits(tuples))
             for members, keys, values in zip(self.members, self.keys, self._values, strict=True):
                 both = members & tuples
                 if both.bit_count() > 1:
-                    found *= values ** (1 - both.bit_count()) if keys is None else keys.share(both)
-            found *= prod(share for over, share in self.residual if over & tuples == over)
-            self._alive[tuples] = found
-        return found
+                    alive *= values ** (1 - both.bit_count()) if keys is None else keys.share(both)
+            alive *= prod(share for over, share in self.residual if over & tuples == over)
+            self._alive[tuples] = alive
+        return alive
 
     def births(self, tuples: int) -> float:
         """How many such tuples come to be in a second."""
-        found = self._births.get(tuples)
-        if found is None:
-            found = self._births[tuples] = self.alive(tuples) * self._turnover(tuples)
-        return found
+        births = self._births.get(tuples)
+        if births is None:
+            births = self._births[tuples] = self.alive(tuples) * self._turnover(tuples)
+        return births
 
     def found_by(self, i: int, tuples: int) -> float:
         """How many tuples over these inputs, i among them, a new row of input i completes."""
@@ -203,7 +203,7 @@ class JoinStatistics:
 
     def parts(self, tuples: int) -> list[int]:
         """The inputs in sets of those that share keys, directly or by way of others among them."""
-        found: list[int] = []
+        components: list[int] = []
         rest = tuples
         while rest:
             reached, last = rest & -rest, 0
@@ -212,19 +212,19 @@ class JoinStatistics:
                 for members in self.members:
                     if members & reached:
                         reached |= members & tuples
-            found.append(reached)
+            components.append(reached)
             rest &= ~reached
-        return found
+        return components
 
     @cached_property
     def _values(self) -> list[float]:
         """How many values each class of keys has, where that is assumed: a probe of the slowest input finds a match."""
-        found = []
+        values = []
         for members in self.members:
             own = [self.inputs[i] for i in bits(members)]
-            slowest = min((one.rate for one in own if one.rate), default=1.0)
-            found.append(max(1.0, *(one.alive * (slowest / one.rate if one.rate else 1.0) for one in own)))
-        return found
+            slowest = min((input_.rate for input_ in own if input_.rate), default=1.0)
+            values.append(max(1.0, *(input_.alive * (slowest / input_.rate if input_.rate else 1.0) for input_ in own)))
+        return values
 
     def _turnover(self, tuples: int) -> float:
         """The share of the tuples that is new every second."""
@@ -266,8 +266,8 @@ class DeclaredStatistics:
 
     def join(self, node: MultiwayJoin) -> JoinStatistics:
         declared = [declared_rate(relation, self.catalogue) for relation in node.relations]
-        known = [rate for rate in declared if rate is not None]
-        usual = sum(known) / len(known) if known else RATE
+        rates = [rate for rate in declared if rate is not None]
+        usual = sum(rates) / len(rates) if rates else RATE
         inputs = tuple(map(partial(input_of, usual=usual), node.relations, declared))
         members = members_of(node)
         residual = tuple((over, PASSING) for over in predicates_over(node))

@@ -52,15 +52,15 @@ def bound_joins(query: Node, catalogue: Catalogue, tick: int, partners: bool = T
         at_the_top = at_the_top.input
 
     def bound(node: Node) -> Node:
-        found = made.get(node)
-        if found is None:
-            found = node.over(tuple(bound(child) for child in node.inputs))
-            if isinstance(found, Join):
-                found = _bound_join(found, catalogue, tick, reasons)
-            elif isinstance(found, OuterJoin | SemiJoin) and partners and _may_stay(found, node == at_the_top):
-                found = _bound_partners(found, catalogue, tick, reasons)
-            made[node] = found
-        return found
+        rebuilt = made.get(node)
+        if rebuilt is None:
+            rebuilt = node.over(tuple(bound(child) for child in node.inputs))
+            if isinstance(rebuilt, Join):
+                rebuilt = _bound_join(rebuilt, catalogue, tick, reasons)
+            elif isinstance(rebuilt, OuterJoin | SemiJoin) and partners and _may_stay(rebuilt, node == at_the_top):
+                rebuilt = _bound_partners(rebuilt, catalogue, tick, reasons)
+            made[node] = rebuilt
+        return rebuilt
 
     return bound(query), reasons
 
@@ -93,8 +93,8 @@ def _bound_relations(
             return None
         times |= {width + column: i for column in at}
         width += len(relation.schema)
-    known = {part: found for part in conjuncts(predicate) if (found := _bounds(part, times))}
-    latest = _longest(len(inputs), [bound for found in known.values() for bound in found])
+    bounds_of = {part: bounds for part in conjuncts(predicate) if (bounds := _bounds(part, times))}
+    latest = _longest(len(inputs), [bound for bounds in bounds_of.values() for bound in bounds])
     relations: list[Relation] = []
     for i, relation in enumerate(inputs):
         waits = [row[i] for j, row in enumerate(latest) if j != i]
@@ -104,9 +104,11 @@ def _bound_relations(
         longest = max(0, *(wait for wait in waits if wait is not None))
         assert isinstance(relation, Window)
         window = replace(relation, spec=WindowSpec(range=-(-longest // tick) * tick + tick))
-        mine = [str(part) for part, found in known.items() if any(i in (one, other) for one, other, _ in found)]
+        predicates = [
+            str(part) for part, bounds in bounds_of.items() if any(i in (one, other) for one, other, _ in bounds)
+        ]
         later = f"later than {format_duration(longest)}" if longest else "later"
-        reasons[window] = f"what comes {later} matches no row, by {' AND '.join(mine)}"
+        reasons[window] = f"what comes {later} matches no row, by {' AND '.join(predicates)}"
         relations.append(window)
     if all(new is old for new, old in zip(relations, inputs, strict=True)):
         return None
@@ -140,14 +142,14 @@ def _bounds(part: Expression, times: dict[int, int]) -> list[tuple[int, int, int
     left, right = (_moved_time(side, times) for side in part.arguments)
     if left is None or right is None or left[0] == right[0]:
         return []
-    (one, first), (other, second) = left, right
+    (later, first), (other, second) = left, right
     function = part.function
-    found = []
+    bounds = []
     if function in ("<=", "<", "="):
-        found.append((one, other, second - first))
+        bounds.append((later, other, second - first))
     if function in (">=", ">", "="):
-        found.append((other, one, first - second))
-    return found
+        bounds.append((other, later, first - second))
+    return bounds
 
 
 def _moved_time(side: Expression, times: dict[int, int]) -> tuple[int, int] | None:
@@ -167,8 +169,8 @@ def _longest(inputs: int, bounds: list[tuple[int, int, int]]) -> list[list[int |
     most: list[list[int | None]] = [[0 if i == j else None for j in range(inputs)] for i in range(inputs)]
 
     def lower(i: int, j: int, by: int) -> None:
-        known = most[i][j]
-        most[i][j] = by if known is None else min(known, by)
+        before = most[i][j]
+        most[i][j] = by if before is None else min(before, by)
 
     for i, j, by in bounds:
         lower(i, j, by)

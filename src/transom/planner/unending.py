@@ -7,7 +7,9 @@ from transom.kernels.operator import Operator
 
 def lasting(operator: Operator) -> bool:
     """Whether no row of a relation that has come ever leaves it."""
-    known: dict[int, bool] = {}
+    lasting_by_id: dict[int, bool] = {}
     for each in operator.walk():
-        known[id(each)] = each.sealed or each.tactic.lasts(each, all(known[id(child)] for child in each.inputs))
-    return known[id(operator)]
+        lasting_by_id[id(each)] = each.sealed or each.tactic.lasts(
+            each, all(lasting_by_id[id(child)] for child in each.inputs)
+        )
+    return lasting_by_id[id(operator)]

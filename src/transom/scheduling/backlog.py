@@ -116,10 +116,10 @@ class Backlog:
             for number, side in enumerate(self.sides)
             if side.waiting[last] < side.arrived
         ]
-        found = self._oldest(heads)
-        if found is None:
+        head = self._oldest(heads)
+        if head is None:
             return self.oldest_first() if depth else None
-        number, first, stop = found
+        number, first, stop = head
         done = 0
         for end, reached in zip(self.ends, self.sides[number].waiting, strict=True):
             if reached <= first:
@@ -135,9 +135,9 @@ class Backlog:
                 stop = side.waiting[group - 1] if group else side.arrived
                 if side.waiting[group] < stop:
                     heads.append((number, side.waiting[group], stop))
-            found = self._oldest(heads)
-            if found is not None:
-                return WorkRun(*found, self.ends[group - 1] if group else 0, end)
+            head = self._oldest(heads)
+            if head is not None:
+                return WorkRun(*head, self.ends[group - 1] if group else 0, end)
         return None
 
     def waiting_in(self, number: int, first: int, stop: int) -> Iterator[int]:
@@ -155,8 +155,8 @@ class Backlog:
         """
         if len(heads) < 2:
             return heads[0] if heads else None
-        found = sorted((bisect_right(self.sides[head[0]].came, head[1]), *head) for head in heads)
-        (_, number, first, stop), (moment, other, *_) = found[:2]
+        first_heads = sorted((bisect_right(self.sides[head[0]].came, head[1]), *head) for head in heads)
+        (_, number, first, stop), (moment, other, *_) = first_heads[:2]
         came = self.sides[number].came
         before = came[moment] if number < other else came[moment - 1]
         return number, first, min(stop, before)

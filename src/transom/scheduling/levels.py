@@ -41,12 +41,12 @@ class Levels:
 def levels_of(windows: Mapping[str, Windows]) -> Levels:
     """A query is of the first level that reaches as far as both of its windows."""
     reach: list[Windows] = [(0, 0)]
-    found: dict[str, int] = {}
+    level_of: dict[str, int] = {}
     for name in sorted(windows, key=lambda name: (sum(windows[name]), windows[name])):
         left, right = windows[name]
-        level = next((at for at, known in enumerate(reach) if left <= known[0] and right <= known[1]), len(reach))
+        level = next((at for at, bounds in enumerate(reach) if left <= bounds[0] and right <= bounds[1]), len(reach))
         if level == len(reach):
             reach.append((max(left, reach[-1][0]), max(right, reach[-1][1])))
-        found[name] = level
-    names = tuple(sorted(found, key=lambda name: found[name]))
-    return Levels(names, tuple(found[name] for name in names), tuple(reach))
+        level_of[name] = level
+    names = tuple(sorted(level_of, key=lambda name: level_of[name]))
+    return Levels(names, tuple(level_of[name] for name in names), tuple(reach))

@@ -125,9 +125,9 @@ class AdMandF:
         beta_next = min(1.0, max(0.0, beta_next))
         rate_next = state.last_rate + (load.rate - state.last_rate) / self.readings.interval
         high = rate_next >= (state.rate_mqt + state.rate_fifo) / 2
-        state.case, found = next_beta(Trend(state.method, high, load.beta_now, beta_next))
+        state.case, next_case = next_beta(Trend(state.method, high, load.beta_now, beta_next))
         if state.case:
-            state.beta = found
+            state.beta = next_case
         elif self.readings.otherwise != "keep":
             state.beta = beta_next if self.readings.otherwise == "next" else load.beta_now
         state.beta_prev = beta_next if self.readings.previous == "estimated" else load.beta_now

@@ -38,9 +38,9 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDA
 def aligned_copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.nbytes < _LARGE_PAGE:
         return array.copy()
-    found = aligned_zeros(array.shape, array.dtype)
-    found[...] = array
-    return found
+    copy = aligned_zeros(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def _large_pages(size: int) -> npt.NDArray[np.uint8]:

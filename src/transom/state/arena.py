@@ -54,10 +54,10 @@ class Arena:
     def take(self, token: str) -> Any:
         """The state of this token, to be changed where it lies, or None; from here on the file counts as used up."""
         for path in self._paths:
-            found = self._take(path, token)
-            if found is not None:
+            state = self._take(path, token)
+            if state is not None:
                 self._path = path
-                return found
+                return state
         return None
 
     def _take(self, path: str, token: str) -> Any:
@@ -186,15 +186,15 @@ class _Placing:
         self.tree_at = self._room(gaps, tree_bytes)
 
     def _gaps(self) -> list[list[int]]:
-        found = []
+        gaps = []
         behind = 0
         for start, end in self._kept:
             at = -(-behind // _ALIGN) * _ALIGN
             if start > at:
-                found.append([at, start])
+                gaps.append([at, start])
             behind = max(behind, end)
         self.size = -(-behind // _ALIGN) * _ALIGN
-        return found
+        return gaps
 
     def _room(self, gaps: list[list[int]], length: int) -> int:
         for gap in gaps:

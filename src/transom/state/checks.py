@@ -27,7 +27,7 @@ def rooms(count: int, *arrays: Any) -> None:
     need(count >= 0 and all(array.shape[-1] >= count for array in arrays))
 
 
-def alike(expected: Any, found: Any) -> None:
+def alike(expected: Any, actual: Any) -> None:
     """A state must be built like a fresh one of the same operator: the same classes, types of numbers and columns.
 
     What is empty or None in a fresh state says nothing of what may be there.
@@ -36,20 +36,20 @@ def alike(expected: Any, found: Any) -> None:
         return
     kind = type(expected)
     if kind is np.ndarray:
-        need(isinstance(found, np.ndarray) and found.dtype == expected.dtype and found.ndim == expected.ndim)
+        need(isinstance(actual, np.ndarray) and actual.dtype == expected.dtype and actual.ndim == expected.ndim)
         if expected.ndim > 1:  # all axes but the one that grows
-            need(sum(a != b for a, b in zip(expected.shape, found.shape, strict=True)) <= 1)
+            need(sum(a != b for a, b in zip(expected.shape, actual.shape, strict=True)) <= 1)
     elif kind is list or kind is tuple:
-        need(type(found) is kind)
+        need(type(actual) is kind)
         if expected:
-            need(len(found) == len(expected))
-            for one, other in zip(expected, found, strict=True):
-                alike(one, other)
+            need(len(actual) == len(expected))
+            for actual_part, other in zip(expected, actual, strict=True):
+                alike(actual_part, other)
     elif kind is dict:
-        need(isinstance(found, dict) and (not expected or expected.keys() == found.keys()))
-        for key, one in expected.items():
-            alike(one, found[key])
+        need(isinstance(actual, dict) and (not expected or expected.keys() == actual.keys()))
+        for key, actual_part in expected.items():
+            alike(actual_part, actual[key])
     else:
-        need(type(found) is kind)
+        need(type(actual) is kind)
         for name in getattr(kind, "__dataclass_fields__", ()):
-            alike(getattr(expected, name), getattr(found, name))
+            alike(getattr(expected, name), getattr(actual, name))

@@ -100,14 +100,14 @@ def unsealed(data: bytes) -> tuple[Any, list[pa.Buffer]]:
     at = len(FORMAT) + _SIZE_BYTES
     size = int.from_bytes(data[len(FORMAT) : at], "little")
     head = json.loads(data[at : at + size])
-    found, whole, at = [], pa.py_buffer(data), at + size
+    buffers, whole, at = [], pa.py_buffer(data), at + size
     for size in head["sizes"]:
         at += -at % _ALIGNED if size else 0
-        found.append(whole[at : at + size])
+        buffers.append(whole[at : at + size])
         at += size
     if at != end:
         raise damaged()
-    return head["tree"], found
+    return head["tree"], buffers
 
 
 def saved_bytes(state: Any, whole: bool = False) -> int:
@@ -135,8 +135,8 @@ _NAMES: Final[dict[Any, tuple[str, ...]]] = {}
 def _fields(kind: Any) -> tuple[str, ...]:
     """The names of a dataclass's fields; asked for often."""
     if kind not in _NAMES:
-        known = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-        _NAMES[kind] = tuple(field.name for field in known)
+        attributes = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        _NAMES[kind] = tuple(field.name for field in attributes)
     return _NAMES[kind]
 
 
@@ -241,7 +241,7 @@ def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str,
             remedy="go on with the version of the program that wrote it, or start without the checkpoint",
         )
     fields = {name: _rebuild(item, get, classes, check) for name, item in tree["fields"].items()}
-    found = cls(**fields)
-    if check and hasattr(found, "check"):
-        found.check()
-    return found
+    rebuilt = cls(**fields)
+    if check and hasattr(rebuilt, "check"):
+        rebuilt.check()
+    return rebuilt

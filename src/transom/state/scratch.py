@@ -67,11 +67,11 @@ def in_memory() -> str | None:
     sweep(_MEMORY)
     try:
         room = os.statvfs(_MEMORY)
-        known = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return None
     free = room.f_bavail * room.f_frsize
-    return _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) and free > known // 4 else None
+    return _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) and free > memory // 4 else None
 
 
 def sweep(parent: str) -> None:

@@ -73,11 +73,11 @@ class SlotPool:
 def grown(array: npt.NDArray[Scalar], needed: int, fill: int = 0) -> npt.NDArray[Scalar]:
     """A copy along the last axis with room for `needed` entries, at least twice the old; new entries hold `fill`."""
     size = max(needed, 2 * array.shape[-1], 64)
-    known = array.shape[-1]
+    taken = array.shape[-1]
     shape = (*array.shape[:-1], size)
     # Zeros that the system has ready cost nothing until they are touched.
     bigger: npt.NDArray[Scalar] = np.empty(shape, dtype=array.dtype) if fill else np.zeros(shape, dtype=array.dtype)
-    bigger[..., :known] = array
+    bigger[..., :taken] = array
     if fill:
-        bigger[..., known:] = fill
+        bigger[..., taken:] = fill
     return bigger

@@ -147,13 +147,13 @@ class SpillStore:
     def adopt(self, files: Iterable[SpillFile]) -> None:
         """Go on with the files of a checkpoint, as they were written; whatever else is there is left over."""
         self._given_up, self._releasable = [], []
-        known = {file.name: file for file in files}
-        if not known and not os.path.isdir(self._home or ""):
+        by_name = {file.name: file for file in files}
+        if not by_name and not os.path.isdir(self._home or ""):
             return
         for name in os.listdir(self.folder):
-            if name not in known:
+            if name not in by_name:
                 self._unlink(name)
-        for file in known.values():
+        for file in by_name.values():
             path = os.path.join(self.folder, file.name)
             if _digest_of(path) != file.digest:
                 raise CheckpointError(
@@ -244,14 +244,14 @@ class _Summed:
 
 
 def _digest_of(path: str) -> str | None:
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     try:
         with open(path, "rb") as file:
             while block := file.read(_BLOCK):
-                found.update(block)
+                digest.update(block)
     except OSError:
         return None
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 class _disk_errors:

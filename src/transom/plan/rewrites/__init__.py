@@ -38,13 +38,13 @@ def _after(rules: Sequence[Callable[[Node], Node]], query: Node) -> Node:
 
 def _with_equal_nodes_once(query: Node) -> Node:
     made: dict[int, Node] = {}
-    known: dict[Node, Node] = {}
+    unique: dict[Node, Node] = {}
 
     def once(node: Node) -> Node:
-        found = made.get(id(node))
-        if found is None:
+        same_node = made.get(id(node))
+        if same_node is None:
             same = node.over(tuple(once(child) for child in node.inputs))
-            found = made[id(node)] = known.setdefault(same, same)
-        return found
+            same_node = made[id(node)] = unique.setdefault(same, same)
+        return same_node
 
     return once(query)

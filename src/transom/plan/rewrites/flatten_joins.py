@@ -10,10 +10,10 @@ def flatten_joins(query: Node) -> Node:
     made: dict[Node, Node] = {}
 
     def flat(node: Node) -> Node:
-        found = made.get(node)
-        if found is None:
-            found = made[node] = _flattened(node.over(tuple(flat(child) for child in node.inputs)))
-        return found
+        flat_node = made.get(node)
+        if flat_node is None:
+            flat_node = made[node] = _flattened(node.over(tuple(flat(child) for child in node.inputs)))
+        return flat_node
 
     return flat(query)
 

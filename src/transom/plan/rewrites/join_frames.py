@@ -43,9 +43,9 @@ def join_frames(query: Node) -> Node:
 
     def of(node: Node) -> Node:
         if id(node) not in done:
-            found = node.over(tuple(of(child) for child in node.inputs))
-            found = with_expressions(found, lambda expression: transform(expression, in_query))
-            done[id(node)] = node, _joined(found) if isinstance(found, Over) else found
+            rebuilt = node.over(tuple(of(child) for child in node.inputs))
+            rebuilt = with_expressions(rebuilt, lambda expression: transform(expression, in_query))
+            done[id(node)] = node, _joined(rebuilt) if isinstance(rebuilt, Over) else rebuilt
         return done[id(node)][1]
 
     return of(query)
@@ -81,10 +81,10 @@ def _joined(node: Over) -> Relation:
     return _with_groups(node, numbered, by, groups)
 
 
-def _same(rows: Relation, i: int, one: Expression, other: Expression) -> tuple[Expression, ...]:
+def _same(rows: Relation, i: int, left: Expression, right: Expression) -> tuple[Expression, ...]:
     """That two values of a column are the same. Where it is never NULL the planner is to see the column itself: one
     that says when rows enter lets joins forget."""
-    return (Call("=", (one, other), BOOLEAN),) if _is_never_null(rows, i) else same_values(one, other)
+    return (Call("=", (left, right), BOOLEAN),) if _is_never_null(rows, i) else same_values(left, right)
 
 
 def _is_never_null(node: Node, i: int) -> bool:

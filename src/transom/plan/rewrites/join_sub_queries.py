@@ -76,10 +76,10 @@ class _Joiner:
         self._done: dict[Node, Node] = {}
 
     def done(self, node: Node) -> Node:
-        found = self._done.get(node)
-        if found is None:
-            found = self._done[node] = self._now(node)
-        return found
+        joined = self._done.get(node)
+        if joined is None:
+            joined = self._done[node] = self._now(node)
+        return joined
 
     def _now(self, node: Node) -> Node:
         if isinstance(node, Filter) and has_query(node.predicate):
@@ -122,7 +122,7 @@ class _Joiner:
         for part in sorted(parts, key=has_query):
             true, relation = self._parted(relation, part)
             kept.append(true)
-        return reduce(lambda one, other: SetOperation("union", True, one, other), kept)
+        return reduce(lambda left, right: SetOperation("union", True, left, right), kept)
 
     def _parted(self, relation: Relation, part: Expression) -> tuple[Relation, Relation]:
         """The rows for which a part is true, and the others."""
@@ -142,7 +142,7 @@ class _Joiner:
 
     def _marked(self, relation: Relation, values: tuple[Expression, ...]) -> tuple[Relation, tuple[Expression, ...]]:
         """The rows with the answers of the sub-queries as columns behind theirs, and the values over them."""
-        known: dict[Expression, Expression] = {}
+        column_of: dict[Expression, Expression] = {}
         rows = [relation]
 
         def mark(query: Relation, operand: Expression | None = None, unknown: bool = False) -> Expression:
@@ -163,19 +163,19 @@ class _Joiner:
         def answer(part: Expression) -> Expression:
             if not isinstance(part, SubQuery):
                 return part
-            found = known.get(part)
-            if found is None:
+            column = column_of.get(part)
+            if column is None:
                 if isinstance(part, Exists):
-                    found = mark(part.query)
+                    column = mark(part.query)
                 elif isinstance(part, ScalarQuery):
-                    found = value(part.query)
+                    column = value(part.query)
                 else:
                     assert isinstance(part, InQuery)
                     there = mark(part.query, part.operand)
                     unknown = mark(part.query, part.operand, unknown=True)
-                    found = Case((there, unknown), (_TRUE, _UNKNOWN), _FALSE)
-                known[part] = found
-            return found
+                    column = Case((there, unknown), (_TRUE, _UNKNOWN), _FALSE)
+                column_of[part] = column
+            return column
 
         answers = tuple(transform(value, answer) for value in values)
         return rows[-1], answers
@@ -183,12 +183,12 @@ class _Joiner:
     def _with_value(self, relation: Relation, query: Relation) -> Relation:
         """The rows with the value of a sub-query of at most one row behind their columns."""
         width = len(relation.schema)
-        found: Relation = query
+        sub_query: Relation = query
         conditions: tuple[Expression, ...] = ()
         if outer_columns(query):
-            found, around = per_row(relation, query)
-            conditions = same_row(found, around)
-        right = self._relation(found)
+            sub_query, around = per_row(relation, query)
+            conditions = same_row(sub_query, around)
+        right = self._relation(sub_query)
         parts = tuple(over_row(part, _column_of(right, width), _column_of(relation)) for part in conditions)
         joined = OuterJoin(relation, right, "left", conjunction(parts) or _TRUE)
         names = (*relation.schema.names, right.schema.names[-1])
@@ -209,8 +209,8 @@ class _Joiner:
         width = len(relation.schema)
         picked = self._picked(query)
         if picked is None:
-            found, around = per_row(relation, query)
-            picked = _Picked(self._relation(found), columns(found)[len(around) :], same_row(found, around))
+            sub_query, around = per_row(relation, query)
+            picked = _Picked(self._relation(sub_query), columns(sub_query)[len(around) :], same_row(sub_query, around))
         right, conditions = picked.relation, picked.conditions
         if operand is not None and unknown:
             right, null = _with_null(right, picked.outputs[0])

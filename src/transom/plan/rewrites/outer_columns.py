@@ -64,25 +64,25 @@ def has_query(expression: Expression) -> bool:
     return any(isinstance(part, SubQuery) for part in walk(expression))
 
 
-def outer_columns(found: Node | Expression) -> frozenset[OuterColumn]:
+def outer_columns(tree: Node | Expression) -> frozenset[OuterColumn]:
     """The columns of rows around that are read; of a node those around it, of an expression those around its row.
 
     `depth` 1 is the nearest row around; what a sub-query in the expression reads of the row itself is not among them.
     """
-    known: dict[int, frozenset[OuterColumn]] = {}
+    columns_of_node: dict[int, frozenset[OuterColumn]] = {}
 
     def of_node(node: Node) -> frozenset[OuterColumn]:
-        read = known.get(id(node))
+        read = columns_of_node.get(id(node))
         if read is None:
             parts = [of_node(child) for child in node.inputs]
             parts += [of_expression(expression) for expression in expressions_of(node)]
-            read = known[id(node)] = frozenset().union(*parts)
+            read = columns_of_node[id(node)] = frozenset().union(*parts)
         return read
 
     def of_expression(expression: Expression) -> frozenset[OuterColumn]:
         return frozenset(_read_in(expression, of_node))
 
-    return of_node(found) if isinstance(found, Node) else of_expression(found)
+    return of_node(tree) if isinstance(tree, Node) else of_expression(tree)
 
 
 def _read_in(expression: Expression, of_node: Callable[[Node], frozenset[OuterColumn]]) -> Iterator[OuterColumn]:

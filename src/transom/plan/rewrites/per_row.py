@@ -55,10 +55,10 @@ def per_row(around: Relation, query: Relation) -> tuple[Relation, tuple[Expressi
     return _PerRow(Distinct(Project(around, values, names)), at, sign_at).of(query), carried
 
 
-def same_row(found: Relation, carried: tuple[Expression, ...]) -> tuple[Expression, ...]:
+def same_row(sub_query: Relation, carried: tuple[Expression, ...]) -> tuple[Expression, ...]:
     """That a row of `per_row` belongs to the row around."""
     return tuple(
-        part for each, column in zip(carried, columns(found), strict=False) for part in same_values(each, column)
+        part for each, column in zip(carried, columns(sub_query), strict=False) for part in same_values(each, column)
     )
 
 
@@ -134,7 +134,7 @@ class _PerRow:
         # Over nothing there is a row as well: COUNT is 0 there, all others are NULL.
         ours = columns(self.rows)
         theirs = tuple(ColumnRef(self.width + i, c.type, c.name) for i, c in enumerate(grouped.schema))
-        same = tuple(part for one, other in zip(ours, theirs, strict=False) for part in same_values(one, other))
+        same = tuple(part for our, other in zip(ours, theirs, strict=False) for part in same_values(our, other))
         predicate = conjunction(same)
         assert predicate is not None
         joined = OuterJoin(self.rows, grouped, "left", predicate)
@@ -165,7 +165,7 @@ class _PerRow:
             if carried and first is None:
                 first = list(moved[: self.width])
             elif carried and first is not None:
-                parts += [p for one, other in zip(first, moved, strict=False) for p in same_values(one, other)]
+                parts += [p for left, right in zip(first, moved, strict=False) for p in same_values(left, right)]
             at += range(width + carried, width + len(below.schema))
             relations.append(below)
             width += len(below.schema)
@@ -216,18 +216,18 @@ def _nothing(index: int) -> Expression:
 
 
 def _is_minus_zero(value: Expression) -> Expression:
-    zero, one = Literal(0.0, value.type), Literal(1.0, value.type)
-    below = Call("<", (Call("/", (one, value), value.type), zero), BOOLEAN)
+    zero, unit = Literal(0.0, value.type), Literal(1.0, value.type)
+    below = Call("<", (Call("/", (unit, value), value.type), zero), BOOLEAN)
     return Case((Call("=", (value, zero), BOOLEAN),), (below,), Literal(False, BOOLEAN))
 
 
-def same_values(one: Expression, other: Expression) -> tuple[Expression, ...]:
+def same_values(left: Expression, right: Expression) -> tuple[Expression, ...]:
     """That two values are the same, NULL and NULL among them, as equalities: those are looked up and not tried."""
-    value = _any_value(one.type)
+    value = _any_value(left.type)
     if value is None:
-        return (Call("is_not_distinct", (one, other), BOOLEAN),)
-    filled = tuple(Call("coalesce", (each, value), one.type) for each in (one, other))
-    null = tuple(Call("is_null", (each,), BOOLEAN) for each in (one, other))
+        return (Call("is_not_distinct", (left, right), BOOLEAN),)
+    filled = tuple(Call("coalesce", (each, value), left.type) for each in (left, right))
+    null = tuple(Call("is_null", (each,), BOOLEAN) for each in (left, right))
     return Call("=", filled, BOOLEAN), Call("=", null, BOOLEAN)
 
 

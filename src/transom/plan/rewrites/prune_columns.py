@@ -52,10 +52,10 @@ class _Pruner:
         return _narrow(pruned, kept, list(range(len(node.schema))))
 
     def _prune(self, node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
-        found = self._pruned.get((node, needed))
-        if found is None:
-            found = self._pruned[node, needed] = self._pruned_now(node, needed)
-        return found
+        pruned = self._pruned.get((node, needed))
+        if pruned is None:
+            pruned = self._pruned[node, needed] = self._pruned_now(node, needed)
+        return pruned
 
     def _pruned_now(self, node: Node, needed: frozenset[int]) -> tuple[Node, Positions]:
         """The node with at least the needed columns, and where each of those is now."""

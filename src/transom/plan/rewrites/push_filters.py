@@ -76,25 +76,25 @@ class _Pusher:
         self._done: dict[Node, Node] = {}
 
     def push_filters(self, node: Node) -> Node:
-        found = self._done.get(node)
-        if found is None:
+        pushed = self._done.get(node)
+        if pushed is None:
             if isinstance(node, Filter):
-                found = self._push(node.input, conjuncts(node.predicate))
+                pushed = self._push(node.input, conjuncts(node.predicate))
             elif isinstance(node, SemiJoin | OuterJoin):
-                found = self._push(node, ())
+                pushed = self._push(node, ())
             else:
-                found = node.over(tuple(self.push_filters(child) for child in node.inputs))
-            self._done[node] = found
-        return found
+                pushed = node.over(tuple(self.push_filters(child) for child in node.inputs))
+            self._done[node] = pushed
+        return pushed
 
     def _push(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
         """The node with the selection of all parts as far down as they may go."""
-        found = self._pushed.get((node, parts))
-        if found is None:
+        pushed = self._pushed.get((node, parts))
+        if pushed is None:
             movable = tuple(part for part in parts if not _has_query(part))
             fixed = tuple(part for part in parts if _has_query(part))
-            found = self._pushed[node, parts] = _filtered(self._push_movable(node, movable), fixed)
-        return found
+            pushed = self._pushed[node, parts] = _filtered(self._push_movable(node, movable), fixed)
+        return pushed
 
     def _push_movable(self, node: Relation, parts: tuple[Expression, ...]) -> Relation:
         if isinstance(node, Filter):
