@@ -104,7 +104,7 @@ def test_what_is_declared_has_the_word_and_what_nobody_knows_is_like_the_others(
     assert found.inputs[1].origin == "sampled" and found.inputs[1].rate == pytest.approx(10, rel=0.1)
     assert found.inputs[2].origin == "assumed" and found.inputs[2].rate == pytest.approx(255, rel=0.1)
     nothing = statistics(ONE_KEY, dict.fromkeys("abc", rows([])))
-    assert [one.rate for one in nothing.inputs] == [RATE] * 3 and not nothing.known
+    assert [one.rate for one in nothing.inputs] == [RATE] * 3 and not nothing.has_facts
 
 
 def test_streams_of_another_time_are_taken_to_begin_together() -> None:
@@ -126,7 +126,7 @@ def test_what_goes_wrong_is_no_error(error: str) -> None:
     if error == "predicate":
         tables = dict.fromkeys("abc", rows(np.full(50, 2**62)))
         found = statistics(ONE_KEY + " AND a.k + b.k > c.k", tables)
-        assert found.known and 0 < found.residual[0][1] < 1
+        assert found.has_facts and 0 < found.residual[0][1] < 1
         return
     catalogue = Catalogue(options={"multiway": "mjoin"})
     for name in "abc":
@@ -134,7 +134,7 @@ def test_what_goes_wrong_is_no_error(error: str) -> None:
     root = plan(bind_query(ONE_KEY, catalogue), catalogue)
     (node,) = [each.node for each in root.walk() if isinstance(each.node, MultiwayJoin)]
     broken: Peek = lambda definition: Broken(definition.columns, time_column=None)  # noqa: E731
-    assert not SampledStatistics(catalogue, broken, Machine).join(node).known
+    assert not SampledStatistics(catalogue, broken, Machine).join(node).has_facts
 
 
 # --- which sources are looked at -------------------------------------------------------------------------------------
