@@ -132,8 +132,8 @@ WINDOW_TABLES: Final = (
     Bug(
         "session_cut_at_the_gap",
         "kernels/window/open_sessions.py",
-        "t[i] - known[1, s] > gap",
-        "t[i] - known[1, s] >= gap",
+        "t[i] - records[1, s] > gap",
+        "t[i] - records[1, s] >= gap",
         "a row exactly the gap after the last one begins a session of its own",
     ),
     Bug(

@@ -350,13 +350,13 @@ class AggregateKernel:
         assert isinstance(text, TextColumn)
         groups = state.rows, state.shown, state.mark, state.totals, state.last
         most, words = self._most(state, events.t), self._widths[1]
-        found: tuple[tuple[Any, ...], tuple[Int64s, Int64s], Int64s] = loop.accumulate(
+        changes: tuple[tuple[Any, ...], tuple[Int64s, Int64s], Int64s] = loop.accumulate(
             events, not self.keys, most, words, table, rows, (row_pair, state.pair_count), groups,
             (state.roots, state.links, state.tree_roots, state.tree_nodes),
             (state.floats, self.float_width, state.moments, self.moment_width),
             (text.start, text.length, text.arena, self.text_width),
         )  # fmt: skip
-        return found
+        return changes
 
     def _most(self, state: AggregateState, t: Int64s) -> int:
         """How many results there are at most: one a row, and one a group where all is one instant."""
@@ -397,8 +397,8 @@ class AggregateKernel:
     def words_of(self, c: int, words: Int64s) -> tuple[Int64s, Int64s, cells.Words, Int64s]:
         """Of a call, from those of all: top, high, low, count."""
         at, kind = self.table[c, loop.LAST], self.table[c, loop.KIND]
-        mine = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
-        n, *others = mine
+        own = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
+        n, *others = own
         nothing = np.zeros_like(n)
         if loop.SUM_FLOAT <= kind <= loop.VAR_SAMP or kind == loop.BETWEEN:
             return nothing, nothing, others[0].view(np.uint64), n
@@ -449,14 +449,14 @@ class AggregateKernel:
 
     def pair(self, state: AggregateState, values: pa.RecordBatch, group: Int64s) -> list[Int64s]:
         """For every DISTINCT call, the number of each row's group and argument; new ones are made."""
-        found = []
+        pairs = []
         for argument, d in self.table[self.table[:, loop.DISTINCT] >= 0][:, (loop.ARGUMENT, loop.DISTINCT)]:
             column = values.column(self.arguments[argument])
             pair, _ = state.pairs[d].number(encode_keys([pa.array(group), column], len(values)))
             if state.pairs[d].slots.high > state.pair_count.shape[1]:
                 state.pair_count = grown(state.pair_count, state.pairs[d].slots.high)
-            found.append(pair)
-        return found
+            pairs.append(pair)
+        return pairs
 
     def make_groups(self, state: AggregateState, groups: Int64s) -> None:
         high = int(groups.max()) + 1
@@ -468,9 +468,9 @@ class AggregateKernel:
             state.mark = grown(state.mark, size)
             sizes = {"totals": 1, "last": 1, "floats": self.float_width, "moments": self.moment_width}
             for name, rows in sizes.items():
-                known = getattr(state, name)
-                bigger = _zeros(rows * size, known.shape[1])
-                bigger[: len(known)] = known
+                old = getattr(state, name)
+                bigger = _zeros(rows * size, old.shape[1])
+                bigger[: len(old)] = old
                 setattr(state, name, bigger)
         state.totals[groups] = 0
         state.roots[:, groups] = -1
@@ -531,8 +531,8 @@ class AggregateKernel:
         there = there & (state.valid[a, slots] != 0)  # of the first row it may be NULL
         if is_text(type_):
             text = slots * self.text_width + self._texts.index(spec.argument)
-            found = state.texts.gather(text, [pa.binary()])[0]
-            return pc.if_else(pa.array(there), found, pa.scalar(None, pa.binary())).cast(type_)
+            texts = state.texts.gather(text, [pa.binary()])[0]
+            return pc.if_else(pa.array(there), texts, pa.scalar(None, pa.binary())).cast(type_)
         return cells.from_cells(type_, state.cell_hi[a, slots], state.cell_lo[a, slots], there)
 
     @cached_property
@@ -554,13 +554,13 @@ class AggregateKernel:
         kinds, at = self.table[:, loop.KIND], self.table[:, loop.OFFSET]
         first = np.array([kind < loop.BETWEEN or i not in at[:c][kinds[:c] >= loop.BETWEEN]
                           for c, (kind, i) in enumerate(zip(kinds, at, strict=True))], dtype=np.bool_)  # fmt: skip
-        found: Int64s = self.table[(kinds >= loop.LEAST) & first]
-        return found
+        calls: Int64s = self.table[(kinds >= loop.LEAST) & first]
+        return calls
 
     @cached_property
     def heap_calls(self) -> Int64s:
-        found: Int64s = self.ordered_calls[self.ordered_calls[:, loop.KIND] < loop.BETWEEN]
-        return found
+        calls: Int64s = self.ordered_calls[self.ordered_calls[:, loop.KIND] < loop.BETWEEN]
+        return calls
 
     @cached_property
     def _trees(self) -> int:
@@ -668,22 +668,22 @@ def in_order(order, t, slot, sign, row_group):  # type: ignore[no-untyped-def]
 @jit
 def each_once(group, mark):  # type: ignore[no-untyped-def]
     """Each group once; `mark` is 0 everywhere before and after."""
-    found = np.empty(len(group), dtype=np.int64)
+    groups = np.empty(len(group), dtype=np.int64)
     count = 0
     for g in group:
         if mark[g] == 0:
             mark[g] = 1
-            found[count] = g
+            groups[count] = g
             count += 1
-    for g in found[:count]:
+    for g in groups[:count]:
         mark[g] = 0
-    return found[:count].copy()
+    return groups[:count].copy()
 
 
 def _folded(t: Int64s, step: Step) -> Int64s:
     """All events, ascending, at the instant of the last one; at the end of all input those up to its last row apart."""
-    found = np.full_like(t, t[-1])
+    instants = np.full_like(t, t[-1])
     if step.frontier == FOREVER:
         until = int(np.searchsorted(t, step.last_row, side="right"))
-        found[:until] = t[until - 1]
-    return found
+        instants[:until] = t[until - 1]
+    return instants

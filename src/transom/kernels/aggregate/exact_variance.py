@@ -230,12 +230,12 @@ def _rounded(digits, exponent, sticky):  # type: ignore[no-untyped-def]
     mantissa = np.int64(0)
     half = False
     for position in range(length - 1, -1, -1):
-        one = (digits[position >> 5] >> np.int64(position & 31)) & np.int64(1)
+        bit = (digits[position >> 5] >> np.int64(position & 31)) & np.int64(1)
         if position >= drop:
-            mantissa = (mantissa << np.int64(1)) | one
+            mantissa = (mantissa << np.int64(1)) | bit
         elif position == drop - 1:
-            half = one != 0
-        elif one != 0:
+            half = bit != 0
+        elif bit != 0:
             sticky = True
             break
     if half and (sticky or mantissa & np.int64(1)):

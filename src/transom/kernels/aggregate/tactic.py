@@ -32,8 +32,8 @@ class AggregateTactic(Tactic):
         return description.calls_by(node.calls, node.names, [str(key) for key in node.keys])
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
-        keys, found = _node(operator).keys, plain(key)
-        return (keys[found.index],) if isinstance(found, ColumnRef) and found.index < len(keys) else None
+        keys, column = _node(operator).keys, plain(key)
+        return (keys[column.index],) if isinstance(column, ColumnRef) and column.index < len(keys) else None
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         return tuple(range(len(_node(operator).keys)))

@@ -59,8 +59,8 @@ class ProjectTactic(Tactic):
             next((i for i, e in enumerate(plain) if isinstance(e, ColumnRef) and e.index == at), None)
             for at in below[0]
         ]
-        found = tuple(index for index in indexes if index is not None)
-        return found if len(found) == len(below[0]) else None
+        key = tuple(index for index in indexes if index is not None)
+        return key if len(key) == len(below[0]) else None
 
     def lasts(self, operator: Operator, below: bool) -> bool:
         return below

@@ -63,11 +63,11 @@ class SetOperationKernel:
 def times(kind: str, all_: bool, counts: Int64s) -> Int64s:
     """m(l, r) for every entry."""
     left, right = counts
-    found: Int64s
+    copies: Int64s
     if kind == "distinct":
-        found = left > 0
+        copies = left > 0
     elif kind == "intersect":
-        found = np.minimum(left, right) if all_ else (left > 0) & (right > 0)
+        copies = np.minimum(left, right) if all_ else (left > 0) & (right > 0)
     else:
-        found = np.maximum(left - right, 0) if all_ else (left > 0) & (right == 0)
-    return found.astype(np.int64)
+        copies = np.maximum(left - right, 0) if all_ else (left > 0) & (right == 0)
+    return copies.astype(np.int64)

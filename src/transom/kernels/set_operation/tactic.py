@@ -60,8 +60,8 @@ class SetOperationTactic(CountingTactic):
         node = _node(operator)
         if node.kind == "except":
             return below[0] if below[0] is not None or node.all else _all(operator)
-        known = [key for key in below if key is not None]
-        return min(known, key=len) if known else None if node.all else _all(operator)
+        keys = [key for key in below if key is not None]
+        return min(keys, key=len) if keys else None if node.all else _all(operator)
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:
         return below[0] if _node(operator).kind == "except" else Alive.joined(below)

@@ -158,21 +158,21 @@ def _among(these: Int64s, those: Int64s) -> Mask:
     if not len(these) or not len(those):
         return np.zeros(len(these), dtype=np.bool_)
     if (these[1:] >= these[:-1]).all() and (those[1:] >= those[:-1]).all():
-        found: Mask = among(alike(these), alike(those))
-        return found
+        flags: Mask = among(alike(these), alike(those))
+        return flags
     return np.isin(these, those)
 
 
 @jit
 def among(these, those):  # type: ignore[no-untyped-def]
     """Which of these are among those; both are ascending."""
-    found = np.zeros(len(these), dtype=np.bool_)
+    flags = np.zeros(len(these), dtype=np.bool_)
     at = 0
     for i in range(len(these)):
         while at < len(those) and those[at] < these[i]:
             at += 1
-        found[i] = at < len(those) and those[at] == these[i]
-    return found
+        flags[i] = at < len(those) and those[at] == these[i]
+    return flags
 
 
 class _Compared:
@@ -185,8 +185,8 @@ class _Compared:
     def numbers_first(self) -> list[int]:
         """The columns of which `words` are known."""
         types = [column.type for column in self._columns]
-        known = [i for i, type_ in enumerate(types) if not pa.types.is_decimal(type_)]
-        return sorted(known, key=lambda i: is_text(types[i]))
+        comparable = [i for i, type_ in enumerate(types) if not pa.types.is_decimal(type_)]
+        return sorted(comparable, key=lambda i: is_text(types[i]))
 
     def words(self, i: int) -> tuple[Array, Bytes | None]:
         """Of column i: numbers as words that are alike and ordered as these are, of texts their lengths; and NULLs."""
@@ -275,8 +275,8 @@ def _compared(at: Int64s, sign: Mask, order: Int64s, values: _Compared) -> Int64
         words, valid = values.words(column)
         alike = words[order[left]] == words[order[came]]
         if valid is not None:
-            one, other = valid[order[left]], valid[order[came]]
-            alike = (one == other) & (alike | (one == 0))
+            left_valid, came_valid = valid[order[left]], valid[order[came]]
+            alike = (left_valid == came_valid) & (alike | (left_valid == 0))
         left, came = left[alike], came[alike]
     wanted[left] = True
     wanted[came] = True
@@ -331,12 +331,12 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
             if lead[i] != lead[j]:
                 i, j = (i + 1, j) if lead[i] < lead[j] else (i, j + 1)
                 continue
-            found = compare(order[i], order[j], table)
-            if found == 0:
+            order_of_two = compare(order[i], order[j], table)
+            if order_of_two == 0:
                 kept[i] = False
                 kept[j] = False
-            i += found <= 0
-            j += found >= 0
+            i += order_of_two <= 0
+            j += order_of_two >= 0
         first = behind
     return order, kept
 
@@ -393,13 +393,13 @@ def beginning(row, table):  # type: ignore[no-untyped-def]
     if kind == TEXT:
         at = table[0, 2] + np.int64(int_at(values, row))
         behind = table[0, 2] + np.int64(int_at(values, row + 1))
-        found = np.uint64(0)
+        head = np.uint64(0)
         for _ in range(7):
-            found <<= np.uint64(8)
+            head <<= np.uint64(8)
             if at < behind:
-                found |= np.uint64(byte_at(at, 0))
+                head |= np.uint64(byte_at(at, 0))
             at += 1
-        return there | found
+        return there | head
     word = np.uint64(word_at(values, row))
     if kind == WIDE:
         word ^= there  # it has a sign

@@ -95,7 +95,7 @@ def choose(node: ToStream, inputs: Sequence[Operator]) -> tuple[ToStreamTactic, 
 
 def slide_windows_below(operator: Operator) -> tuple[Operator, ...]:
     """The RANGE .. SLIDE windows that feed a stream operator, if nothing else can change its input."""
-    found: list[Operator] = []
+    windows: list[Operator] = []
     pending = list(operator.inputs)
     while pending:
         below = pending.pop()
@@ -103,13 +103,13 @@ def slide_windows_below(operator: Operator) -> tuple[Operator, ...]:
             spec = below.node.spec
             if spec.range is None or spec.slide is None or spec.rows is not None:
                 return ()
-            found.append(below)
+            windows.append(below)
         elif isinstance(below.node, WindowedPlan):
             if not below.node.slides:
                 return ()
-            found.append(below)
+            windows.append(below)
         elif isinstance(below.tactic, ChangesTableTactic):
             return ()
         else:
             pending.extend(below.inputs)
-    return tuple(found)
+    return tuple(windows)

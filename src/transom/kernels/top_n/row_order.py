@@ -62,8 +62,8 @@ class RowOrder:
 
     def _breaks_ties(self, index: int, type_: pa.DataType) -> bool:
         """What rows that tie agree on need not be looked at again, unless that is a zero without its sign."""
-        known = {*self.partition, *(key.column for key in self.order)}
-        return index not in known or bool(pa.types.is_floating(type_))
+        agreed = {*self.partition, *(key.column for key in self.order)}
+        return index not in agreed or bool(pa.types.is_floating(type_))
 
 
 @dataclass(frozen=True)

@@ -239,8 +239,8 @@ def begun(entries: Int64s, spread: bool) -> Int64s:
     old, new, before, after = entries[:, OLD], entries[:, NEW], entries[:, OLD_COUNT], entries[:, NEW_COUNT]
     if spread:
         shared = np.minimum(old + before, new + after) - np.maximum(old, new)
-        found: Int64s = after - np.maximum(shared, 0)
-        return found
+        fresh: Int64s = after - np.maximum(shared, 0)
+        return fresh
     return np.where(old == new, np.maximum(after - before, 0), after)
 
 

@@ -206,9 +206,9 @@ def fetch_paths(nodes, trees, values, first, behind, at):  # type: ignore[no-unt
             left = nodes[node, LEFT]
             if left >= 0:
                 seen += nodes[left, ROWS]
-            found = node == values[i]
+            arrived = node == values[i]
             following = left if nodes[values[i], HEAD] < nodes[node, HEAD] else nodes[node, RIGHT]
-            at[i - first] = np.int64(-1) if found else following
+            at[i - first] = np.int64(-1) if arrived else following
             walking += at[i - first] >= 0
     return seen
 
@@ -249,36 +249,36 @@ def before(nodes, v, total, own):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def select(nodes, root, place, total, own):  # type: ignore[no-untyped-def]
+def select(nodes, root, rank, total, own):  # type: ignore[no-untyped-def]
     """The value that has the row, or begins the group, of this place, counted from 1; -1 where there are fewer."""
     at = root
-    if at < 0 or place > nodes[at, total]:
+    if at < 0 or rank > nodes[at, total]:
         return -1
     while True:
         left = nodes[at, LEFT]
         if left >= 0:
-            if place <= nodes[left, total]:
+            if rank <= nodes[left, total]:
                 at = left
                 continue
-            place -= nodes[left, total]
-        if place <= nodes[at, own]:
+            rank -= nodes[left, total]
+        if rank <= nodes[at, own]:
             return at
-        place -= nodes[at, own]
+        rank -= nodes[at, own]
         at = nodes[at, RIGHT]
 
 
 @borrowing
 def not_before(nodes, root, v, texts):  # type: ignore[no-untyped-def]
     """The first value in the tree that is not before the given one, which need not be there; -1: there is none."""
-    found = -1
+    first = -1
     at = root
     while at >= 0:
         if precedes(nodes, at, v, texts):
             at = nodes[at, RIGHT]
         else:
-            found = at
+            first = at
             at = nodes[at, LEFT]
-    return found
+    return first
 
 
 @borrowing
@@ -309,9 +309,9 @@ def group_at(nodes, root, number, dense):  # type: ignore[no-untyped-def]
     """The first value of the group that has this number, or -1."""
     if dense:
         return select(nodes, root, number, GROUPS, FIRST)
-    found = select(nodes, root, number, ROWS, WEIGHT)
-    if found >= 0 and nodes[found, FIRST] and before(nodes, found, ROWS, WEIGHT) == number - 1:
-        return found
+    first = select(nodes, root, number, ROWS, WEIGHT)
+    if first >= 0 and nodes[first, FIRST] and before(nodes, first, ROWS, WEIGHT) == number - 1:
+        return first
     return -1
 
 

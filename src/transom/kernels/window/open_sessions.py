@@ -25,7 +25,7 @@ from transom.state.checks import need, rooms, within
 from transom.state.fifo import Fifo
 from transom.state.slots import SlotPool, grown
 
-_START, _LAST, _HEAD, _KEY = range(4)  # rows of `known`
+_START, _LAST, _HEAD, _KEY = range(4)  # rows of `records`
 
 
 class Closed(NamedTuple):
@@ -40,30 +40,31 @@ class Closed(NamedTuple):
 class Sessions:
     """The open session of each key, and its rows as a list of nodes.
 
-    `of_key[p]` is the session of key p; `known[:, s]` the instants of its first and last row, the head of its list and
-    its key; `following[n]` the next node of a list. `timers` has for each row when its session would be over.
+    `of_key[p]` is the session of key p; `records[:, s]` the instants of the first and the last row of session s, the
+    head of its list and its key; `following[n]` the next node of a list. `timers` has for each row when its session
+    would be over.
     """
 
     keys: KeyIndex = field(default_factory=KeyIndex)
     of_key: Int64s = field(default_factory=lambda: np.full(0, -1, dtype=np.int64))
     slots: SlotPool = field(default_factory=SlotPool)
-    known: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
+    records: Int64s = field(default_factory=lambda: np.zeros((4, 0), dtype=np.int64))
     nodes: SlotPool = field(default_factory=SlotPool)
     following: Int64s = field(default_factory=lambda: np.full(0, -1, dtype=np.int64))
     timers: Fifo = field(default_factory=lambda: Fifo.of(2))
 
     def check(self) -> None:
         rooms(self.keys.slots.high, self.of_key)
-        rooms(self.slots.high, self.known)
+        rooms(self.slots.high, self.records)
         rooms(self.nodes.high, self.following)
         used, open_now = self.keys.slots.used(), self.slots.used()
         numbered(self.of_key[used], self.slots)
-        need(bool((self.known[_KEY, self.of_key[used]] == used).all()) and len(used) == len(open_now))
-        heads = self.known[_HEAD, open_now]
+        need(bool((self.records[_KEY, self.of_key[used]] == used).all()) and len(used) == len(open_now))
+        heads = self.records[_HEAD, open_now]
         need(bool((heads >= 0).all()))
         listed_in_use(heads, self.following, self.nodes)
         need(int(lengths(heads, self.following).sum()) == len(self.nodes.used()))
-        within(self.timers.column(1), max(self.known.shape[1], 1))
+        within(self.timers.column(1), max(self.records.shape[1], 1))
 
     @property
     def next_timer(self) -> int:
@@ -82,18 +83,18 @@ class Sessions:
         if self.nodes.high > len(self.following):
             self.following = grown(self.following, self.nodes.high, -1)
         fresh = self.slots.take(count)  # one for each row, should it begin a session
-        if self.slots.high > self.known.shape[1]:
-            self.known = grown(self.known, self.slots.high)
-        session, begun, ended = assign(key, alike(t), nodes, gap, fresh, self.of_key, self.known, self.following)
+        if self.slots.high > self.records.shape[1]:
+            self.records = grown(self.records, self.slots.high)
+        session, begun, ended = assign(key, alike(t), nodes, gap, fresh, self.of_key, self.records, self.following)
         self.slots.give_back(fresh[begun:])
         self.timers.append(end_after(t, gap), session)
         passed = int(np.searchsorted(self.timers.column(0), frontier))
-        due = expire(self.timers.column(0)[:passed], self.timers.column(1)[:passed], gap, self.of_key, self.known)
+        due = expire(self.timers.column(0)[:passed], self.timers.column(1)[:passed], gap, self.of_key, self.records)
         self.timers.drop(passed)
         over = np.concatenate([ended, due])
-        keys = self.known[_KEY, over]
+        keys = self.records[_KEY, over]
         self.keys.forget(np.unique(keys[self.of_key[keys] == -1]))
-        closed = Closed(*listed(over, gap, self.known, self.following))
+        closed = Closed(*listed(over, gap, self.records, self.following))
         self.slots.give_back(over)
         return nodes, closed
 
@@ -102,7 +103,7 @@ class Sessions:
 
 
 @jit
-def assign(key, t, nodes, gap, fresh, of_key, known, following):  # type: ignore[no-untyped-def]
+def assign(key, t, nodes, gap, fresh, of_key, records, following):  # type: ignore[no-untyped-def]
     """Each row to the session of its key, or to a new one; how many were begun, and those that were over by then."""
     session = np.empty(len(t), dtype=np.int64)
     ended = np.empty(len(t), dtype=np.int64)
@@ -110,7 +111,7 @@ def assign(key, t, nodes, gap, fresh, of_key, known, following):  # type: ignore
     over = 0
     for i in range(len(t)):
         s = of_key[key[i]]
-        if s >= 0 and t[i] - known[1, s] > gap:
+        if s >= 0 and t[i] - records[1, s] > gap:
             ended[over] = s
             over += 1
             s = -1
@@ -118,48 +119,48 @@ def assign(key, t, nodes, gap, fresh, of_key, known, following):  # type: ignore
             s = fresh[begun]
             begun += 1
             of_key[key[i]] = s
-            known[0, s] = t[i]
-            known[2, s] = -1
-            known[3, s] = key[i]
-        known[1, s] = t[i]
-        following[nodes[i]] = known[2, s]
-        known[2, s] = nodes[i]
+            records[0, s] = t[i]
+            records[2, s] = -1
+            records[3, s] = key[i]
+        records[1, s] = t[i]
+        following[nodes[i]] = records[2, s]
+        records[2, s] = nodes[i]
         session[i] = s
     return session, begun, ended[:over]
 
 
 @jit
-def expire(due, sessions, gap, of_key, known):  # type: ignore[no-untyped-def]
+def expire(due, sessions, gap, of_key, records):  # type: ignore[no-untyped-def]
     """The sessions that no row prolonged until they were due; of a key that has another one they were over before."""
-    found = np.empty(len(due), dtype=np.int64)
+    unprolonged = np.empty(len(due), dtype=np.int64)
     count = 0
     for i in range(len(due)):
         s = sessions[i]
-        key = known[3, s]
-        if of_key[key] == s and known[1, s] + gap == due[i]:
+        key = records[3, s]
+        if of_key[key] == s and records[1, s] + gap == due[i]:
             of_key[key] = -1
-            found[count] = s
+            unprolonged[count] = s
             count += 1
-    return found[:count]
+    return unprolonged[:count]
 
 
 @jit
-def listed(over, gap, known, following):  # type: ignore[no-untyped-def]
+def listed(over, gap, records, following):  # type: ignore[no-untyped-def]
     """The nodes of sessions, with the start and the end of theirs."""
     count = 0
     for s in over:
-        node = known[2, s]
+        node = records[2, s]
         while node >= 0:
             count += 1
             node = following[node]
     out = np.empty((3, count), dtype=np.int64)
     at = 0
     for s in over:
-        node = known[2, s]
+        node = records[2, s]
         while node >= 0:
             out[0, at] = node
-            out[1, at] = known[0, s]
-            out[2, at] = known[1, s] + gap
+            out[1, at] = records[0, s]
+            out[2, at] = records[1, s] + gap
             at += 1
             node = following[node]
     return out[0], out[1], out[2]

@@ -61,8 +61,8 @@ class PartitionRowsWindowState:
         high = self.keys.slots.high
         rooms(high, self.lists)
         rooms(self.node_slots.high, self.nodes)
-        known = self.keys.slots.used()
-        head, tail, length = self.lists[:, known]
+        partitions = self.keys.slots.used()
+        head, tail, length = self.lists[:, partitions]
         within(length, self.node_slots.high + 1)
         heads = np.where(length > 0, head, -1)
         listed_in_use(heads, self.nodes[0], self.node_slots)

@@ -62,11 +62,11 @@ class SessionWindow:
         if state.sessions.nodes.high > len(state.open_ids):
             state.open_ids = grown(state.open_ids, state.sessions.nodes.high)
         state.open_ids[nodes] = -1 - np.arange(len(rows))  # a row of this step, by its position
-        known = state.open_ids[closed.node]
-        here = known < 0
+        open_ids = state.open_ids[closed.node]
+        here = open_ids < 0
         te = np.full(len(rows), OPEN_END, dtype=np.int64)
-        te[-1 - known[here]] = closed.end[here]
-        ends = step.open_ids.close(known[~here], closed.end[~here])
+        te[-1 - open_ids[here]] = closed.end[here]
+        ends = step.open_ids.close(open_ids[~here], closed.end[~here])
         delta, open_id = open_rows(rows.values, rows.t, te, step, ends)
         state.open_ids[nodes] = open_id
         state.sessions.give_back(closed)

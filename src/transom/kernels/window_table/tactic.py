@@ -141,10 +141,10 @@ class WindowAggregateTactic(Tactic):
         return (WindowAggregateKernel(_grid(node.spec, site.tick), project, aggregate, operator.negative),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
-        keys, found = row_keys(operator), plain(key)
-        if not isinstance(found, ColumnRef) or found.index >= len(_aggregate(operator).keys):
+        keys, column = row_keys(operator), plain(key)
+        if not isinstance(column, ColumnRef) or column.index >= len(_aggregate(operator).keys):
             return None
-        below = _aggregate(operator).keys[found.index]
+        below = _aggregate(operator).keys[column.index]
         return (below,) if below in keys else None
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:

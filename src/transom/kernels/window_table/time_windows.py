@@ -42,12 +42,12 @@ class TimeGrid:
 
     def first_holding(self, t: Int64s) -> Int64s:
         """The number of the first window that holds each instant."""
-        found: Int64s = np.maximum((t - self.offset - self.size) // self.slide + 1, self._first)
-        return found
+        number: Int64s = np.maximum((t - self.offset - self.size) // self.slide + 1, self._first)
+        return number
 
     def last_holding(self, t: Int64s) -> Int64s:
-        found: Int64s = np.minimum((t - self.offset) // self.slide, self._last)
-        return found
+        number: Int64s = np.minimum((t - self.offset) // self.slide, self._last)
+        return number
 
     def enters(self, k: int) -> int:
         """The instant at which the rows of a window enter."""
