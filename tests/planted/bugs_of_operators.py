@@ -167,8 +167,8 @@ JOIN: Final = (
     Bug(
         "pair_begins_with_the_older_row",
         "kernels/join/lazy_sweep.py",
-        "found[PAIR_TA, count] = l_ta",
-        "found[PAIR_TA, count] = r_entries[at, TA]",
+        "pairs[PAIR_TA, count] = l_ta",
+        "pairs[PAIR_TA, count] = r_entries[at, TA]",
         "a pair is reported for a time when one of its rows was not there",
     ),
     Bug(
@@ -224,7 +224,7 @@ JOIN: Final = (
         "residual_skipped_for_a_single_pair",
         "kernels/join/join.py",
         "if self.residual is not None:\n                kept",
-        "if self.residual is not None and found.shape[1] > 1:\n                kept",
+        "if self.residual is not None and pairs.shape[1] > 1:\n                kept",
         "the rest of the predicate is not asked when a step has one candidate",
     ),
     Bug(

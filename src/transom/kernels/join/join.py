@@ -102,13 +102,13 @@ class JoinKernel(JoinPredicate):
 
     def step(self, state: JoinState, inputs: tuple[Delta, Delta], step: Step) -> Delta:
         left, right = state.left, state.right
-        mine = self._take(left, inputs[0], evaluated(self.left_keys, inputs[0]))
-        others = self._take(right, inputs[1], evaluated(self.right_keys, inputs[1]))
-        if len(mine):
+        of_left = self._take(left, inputs[0], evaluated(self.left_keys, inputs[0]))
+        of_right = self._take(right, inputs[1], evaluated(self.right_keys, inputs[1]))
+        if len(of_left):
             state.addresses.refresh(0, left.mask)
-        if len(others):
+        if len(of_right):
             state.addresses.refresh(1, right.mask)
-        parts = self._pairs(state, mine, others, step.frontier)
+        parts = self._pairs(state, of_left, of_right, step.frontier)
         if not parts:
             out = Delta(self.no_values, no_int64s(), no_int64s(), no_int64s(), step.frontier)
         else:
@@ -130,24 +130,24 @@ class JoinKernel(JoinPredicate):
     def _pairs(self, state: JoinState, of_left: Int64s, of_right: Int64s, frontier: int) -> list[Int64s]:
         """Link the new rows; the pairs (left, right, ta, te) that they make and that satisfy the whole predicate."""
         parts: list[Int64s] = []
-        for found in _swept(state.left, state.right, of_left, of_right, frontier):
-            if not found.shape[1]:
+        for pairs in _swept(state.left, state.right, of_left, of_right, frontier):
+            if not pairs.shape[1]:
                 continue
             if self.residual is not None:
-                kept = self._kept(state, found)
-                found = found if kept is None else found[:, kept]
-            parts.append(found)
+                kept = self._kept(state, pairs)
+                pairs = pairs if kept is None else pairs[:, kept]
+            parts.append(pairs)
         return parts
 
     def _kept(self, state: JoinState, pairs: Int64s) -> Int64s | None:
         """Which pairs satisfy the residual, None if all do."""
-        known = self._formula
-        if known is None or known.columns & ~state.addresses.plain:
+        formula = self._formula
+        if formula is None or formula.columns & ~state.addresses.plain:
             return self.satisfying(state.left, state.right, pairs[LEFT], pairs[RIGHT])
         members = np.ascontiguousarray(pairs[:2].T)
         addresses = state.addresses.addresses
         kept: Int64s = passing(
-            known.program, known.constants, known.depth, addresses, members, no_int64s(), NO_MEMBERS, -1
+            formula.program, formula.constants, formula.depth, addresses, members, no_int64s(), NO_MEMBERS, -1
         )
         return kept if len(kept) < len(members) else None
 

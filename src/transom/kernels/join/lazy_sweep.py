@@ -79,7 +79,7 @@ def sweep(left, right, of_left, of_right, index, limit, frontier):  # type: igno
     l_buckets = np.uint64(len(l_head) - 1)
     r_buckets = np.uint64(len(r_head) - 1)
     room = min(limit, len(of_left) + len(of_right) + 64)
-    found = np.empty((4, room), dtype=np.int64)
+    pairs = np.empty((4, room), dtype=np.int64)
     heads = np.empty(AHEAD, dtype=np.int64)
     count = 0
     i, j, at, visits = index
@@ -107,11 +107,11 @@ def sweep(left, right, of_left, of_right, index, limit, frontier):  # type: igno
                 elif l_entries[at, HASH] == h and (
                     not keyed or equal_bytes(r_arena, r_start[slot], r_length[slot], l_arena, l_start[at], l_length[at])
                 ):
-                    found[RIGHT, count] = slot
-                    found[LEFT, count] = at
-                    found[PAIR_TA, count] = r_ta
+                    pairs[RIGHT, count] = slot
+                    pairs[LEFT, count] = at
+                    pairs[PAIR_TA, count] = r_ta
                     end = min(te, other_te)
-                    found[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
+                    pairs[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                     count += 1
                 at = following
             if at < 0:
@@ -143,11 +143,11 @@ def sweep(left, right, of_left, of_right, index, limit, frontier):  # type: igno
                 elif r_entries[at, HASH] == h and (
                     not keyed or equal_bytes(l_arena, l_start[slot], l_length[slot], r_arena, r_start[at], r_length[at])
                 ):
-                    found[LEFT, count] = slot
-                    found[RIGHT, count] = at
-                    found[PAIR_TA, count] = l_ta
+                    pairs[LEFT, count] = slot
+                    pairs[RIGHT, count] = at
+                    pairs[PAIR_TA, count] = l_ta
                     end = min(te, other_te)
-                    found[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
+                    pairs[PAIR_TE, count] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                     count += 1
                 at = following
             if at < 0:
@@ -166,10 +166,10 @@ def sweep(left, right, of_left, of_right, index, limit, frontier):  # type: igno
                 break
             room = min(limit, 2 * room)
             bigger = np.empty((4, room), dtype=np.int64)
-            bigger[:, :count] = found
-            found = bigger
+            bigger[:, :count] = pairs
+            pairs = bigger
     index[0] = i
     index[1] = j
     index[2] = at
     index[VISITS] = visits
-    return found[:, :count], seen
+    return pairs[:, :count], seen

@@ -84,9 +84,9 @@ def pair_end(te, other_te, frontier):  # type: ignore[no-untyped-def]
 
 
 @jit
-def enlarged(found, count, room):  # type: ignore[no-untyped-def]
+def enlarged(matches, count, room):  # type: ignore[no-untyped-def]
     bigger = np.empty((4, room), dtype=np.int64)
-    bigger[:, :count] = found[:, :count]
+    bigger[:, :count] = matches[:, :count]
     return bigger, room
 
 
@@ -100,7 +100,7 @@ def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-d
     keyed = tables[LEFT, KEYED] == 1
     most = LEVELS * min(BLOCK, rows)
     room = min(limit, rows + most)
-    found = np.empty((4, room), dtype=np.int64)
+    matches = np.empty((4, room), dtype=np.int64)
     count = 0
     n, at, visits = index
     one_by_one = n if at == NOT_BEGUN else n + 1  # rows before this one are not taken in a block
@@ -119,7 +119,7 @@ def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-d
                 break
             if block > FEW and limit - count >= most:
                 if room - count < most:
-                    found, room = enlarged(found, count, min(limit, 2 * room + most))
+                    matches, room = enlarged(matches, count, min(limit, 2 * room + most))
                 for r in range(block):
                     side = sequence[n + r, SIDE]
                     other = LEFT + RIGHT - side
@@ -174,10 +174,10 @@ def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-d
                 for k in range(pairs):
                     r = met[k, 0]
                     side = sequence[n + r, SIDE]
-                    found[side, to[r]] = sequence[n + r, POSITION]
-                    found[LEFT + RIGHT - side, to[r]] = met[k, 1]
-                    found[PAIR_TA, to[r]] = ta[r]
-                    found[PAIR_TE, to[r]] = pair_end(te[r], met[k, 2], frontier)
+                    matches[side, to[r]] = sequence[n + r, POSITION]
+                    matches[LEFT + RIGHT - side, to[r]] = met[k, 1]
+                    matches[PAIR_TA, to[r]] = ta[r]
+                    matches[PAIR_TE, to[r]] = pair_end(te[r], met[k, 2], frontier)
                     to[r] += 1
                 n += block
                 continue
@@ -198,10 +198,10 @@ def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-d
                 not keyed
                 or equal_texts(tables[side], position & tables[side, MASK], tables[other], at & tables[other, MASK])
             ):
-                found[side, count] = position
-                found[other, count] = at
-                found[PAIR_TA, count] = word_at(address, TA)
-                found[PAIR_TE, count] = pair_end(word_at(address, TE), word_at(there, TE), frontier)
+                matches[side, count] = position
+                matches[other, count] = at
+                matches[PAIR_TA, count] = word_at(address, TA)
+                matches[PAIR_TE, count] = pair_end(word_at(address, TE), word_at(there, TE), frontier)
                 count += 1
             at = word_at(there, CHAIN)
         if at < oldest:
@@ -210,8 +210,8 @@ def meet(tables, sequence, index, limit, frontier):  # type: ignore[no-untyped-d
         elif room == limit:
             break
         else:
-            found, room = enlarged(found, count, min(limit, 2 * room))
+            matches, room = enlarged(matches, count, min(limit, 2 * room))
     index[ROW] = n
     index[CHAIN_AT] = at
     index[LOOKED_AT] = visits
-    return found[:, :count]
+    return matches[:, :count]

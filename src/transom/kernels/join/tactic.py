@@ -145,14 +145,14 @@ class NestedLoopTactic(JoinTactic):
 
 def side_by_side(operator: Operator, below: Sequence[Key | None]) -> Key | None:
     """The keys of all inputs of a join."""
-    found: list[int] = []
+    columns: list[int] = []
     width = 0
     for key, child in zip(below, operator.inputs, strict=True):
         if key is None:
             return None
-        found += [width + at for at in key]
+        columns += [width + at for at in key]
         width += len(child.schema)
-    return tuple(found)
+    return tuple(columns)
 
 
 def _keys(operator: Operator) -> JoinKeys:

@@ -150,13 +150,13 @@ class NegativeAggregateKernel:
 
     def _list(self, state: AggregateState, groups: Int64s, words: Int64s) -> Int64s:
         """The slots of which groups show all, before the loop changes their trees; where they are goes to the words."""
-        found = [no_int64s()]
+        listed = [no_int64s()]
         for tree, at in zip(self._direct.table[self._listing, loop.OFFSET], self._listed, strict=True):
             slots, counts = loop.list_trees(state.tree_roots[tree], state.tree_nodes[tree], groups)
-            words[:, at + 2] = sum(map(len, found)) + np.cumsum(counts) - counts
+            words[:, at + 2] = sum(map(len, listed)) + np.cumsum(counts) - counts
             words[:, at + 3] = counts
-            found.append(slots)
-        return np.concatenate(found)
+            listed.append(slots)
+        return np.concatenate(listed)
 
     def _lay_out(
         self, state: NegativeAggregateState, values: pa.RecordBatch, group: Int64s
@@ -220,19 +220,20 @@ class NegativeAggregateKernel:
             if spec.function == "sum":
                 same &= (top[before] == top[after]) & (hi[before] == hi[after]) & (lo[before] == lo[after])
             elif pa.types.is_floating(column.type):
-                one, other = (fixed_values(column)[rows] for rows in (before, after))
-                same &= (one == other) | ((one != one) & (other != other)) | ~there[before]  # NaN is equal to NaN
+                old_values, new_values = (fixed_values(column)[rows] for rows in (before, after))
+                both_nan = (old_values != old_values) & (new_values != new_values)
+                same &= (old_values == new_values) | both_nan | ~there[before]
             else:
                 others.append(column)
-        found: Int64s = np.flatnonzero(same)
-        if not others or not len(found):
-            return found
+        equal: Int64s = np.flatnonzero(same)
+        if not others or not len(equal):
+            return equal
         old, new = (
-            encode_keys([column.take(pa.array(rows[found])) for column in others], len(found))
+            encode_keys([column.take(pa.array(rows[equal])) for column in others], len(equal))
             for rows in (before, after)
         )
-        found = found[equal_keys(old.data, old.offsets, new.data, new.offsets)]
-        return found
+        equal = equal[equal_keys(old.data, old.offsets, new.data, new.offsets)]
+        return equal
 
     @cached_property
     def _direct(self) -> AggregateKernel:
@@ -240,14 +241,14 @@ class NegativeAggregateKernel:
 
     @cached_property
     def _listing(self) -> npt.NDArray[np.bool_]:
-        found: npt.NDArray[np.bool_] = self._direct.table[:, loop.KIND] == loop.LISTED
-        return found
+        flags: npt.NDArray[np.bool_] = self._direct.table[:, loop.KIND] == loop.LISTED
+        return flags
 
     @cached_property
     def _listed(self) -> Int64s:
         """Where what they show begins, of calls that show all rows in order."""
-        found: Int64s = self._direct.table[self._listing, loop.LAST]
-        return found
+        offsets: Int64s = self._direct.table[self._listing, loop.LAST]
+        return offsets
 
     @cached_property
     def _heaps(self) -> int:
@@ -295,8 +296,8 @@ def follow_ups(group, ends, ta, closed, mark):  # type: ignore[no-untyped-def]
 
 @jit
 def equal_keys(data, offsets, other_data, other_offsets):  # type: ignore[no-untyped-def]
-    found = np.empty(len(offsets) - 1, dtype=np.bool_)
-    for i in range(len(found)):
+    equal = np.empty(len(offsets) - 1, dtype=np.bool_)
+    for i in range(len(equal)):
         size, other_size = offsets[i + 1] - offsets[i], other_offsets[i + 1] - other_offsets[i]
-        found[i] = equal_bytes(data, offsets[i], size, other_data, other_offsets[i], other_size)
-    return found
+        equal[i] = equal_bytes(data, offsets[i], size, other_data, other_offsets[i], other_size)
+    return equal

@@ -47,10 +47,10 @@ class Beginnings:
         need(self.values.capacity >= self.keys.slots.high)
         first, last = self.ends
         listed_in_use(first, self.nodes[0], self.slots)
-        known = np.flatnonzero(first >= 0)
-        need(np.array_equal(known, self.keys.slots.used()))
-        numbered(last[known], self.slots)
-        need(bool((self.nodes[0, last[known]] == -1).all()) and len(np.unique(last[known])) == len(known))
+        begun = np.flatnonzero(first >= 0)
+        need(np.array_equal(begun, self.keys.slots.used()))
+        numbered(last[begun], self.slots)
+        need(bool((self.nodes[0, last[begun]] == -1).all()) and len(np.unique(last[begun])) == len(begun))
 
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> Beginnings:

@@ -115,16 +115,16 @@ class CountedRows:
 
     def compacted(self) -> CountedRows:
         """A copy without the room for more, its rows numbered anew."""
-        known = self.values.slots.used()
-        capacity = max(LEAST, len(known))
+        used = self.values.slots.used()
+        capacity = max(LEAST, len(used))
         entries = np.zeros((capacity, 4), dtype=np.int64)
-        entries[: len(known)] = self.entries[known]
+        entries[: len(used)] = self.entries[used]
         head = chained(entries, room_for(capacity))
-        return CountedRows(self.rows.picked(known, capacity), self.keyed, self.values.picked(known), head, entries)
+        return CountedRows(self.rows.picked(used, capacity), self.keyed, self.values.picked(used), head, entries)
 
     def compacted_bytes(self) -> int:
-        known = max(LEAST, self.values.slots.in_use)
-        return 80 * known + self.rows.bytes_of(known) + self.values.keys.bytes_of(known)
+        used = max(LEAST, self.values.slots.in_use)
+        return 80 * used + self.rows.bytes_of(used) + self.values.keys.bytes_of(used)
 
     def _reserve(self, rows: int) -> None:
         if rows <= len(self.entries):

@@ -81,12 +81,12 @@ class NegativeJoinKernel(JoinPredicate):
         size = min(BLOCK, 2 * len(events.t) + 1024)
         parts: list[PairBuffer] = []
         while cursor[0] < len(events.t):
-            found = PairBuffer.room(size, left.counting)
-            found = found.first(match(events, left, right, cursor, found))
-            if self.residual is not None and len(found.event):
-                kept = self.satisfying(state.left, state.right, found.left, found.right)
-                found = found if kept is None else found.picked(kept)
-            parts.append(found)
+            pairs = PairBuffer.room(size, left.counting)
+            pairs = pairs.first(match(events, left, right, cursor, pairs))
+            if self.residual is not None and len(pairs.event):
+                kept = self.satisfying(state.left, state.right, pairs.left, pairs.right)
+                pairs = pairs if kept is None else pairs.picked(kept)
+            parts.append(pairs)
             size = min(BLOCK, 2 * size)
         if not parts:
             return PairBuffer.room(0, left.counting)
@@ -94,16 +94,16 @@ class NegativeJoinKernel(JoinPredicate):
             return parts[0]
         return PairBuffer(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _emit(self, state: NegativeJoinState, events: ChangeEvents, found: PairBuffer, step: Step) -> Changelog:
-        if not len(found.event):
+    def _emit(self, state: NegativeJoinState, events: ChangeEvents, pairs: PairBuffer, step: Step) -> Changelog:
+        if not len(pairs.event):
             return Changelog(self.no_values, no_int64s(), 0, step.frontier)
-        arrives = (events.kind & ARRIVES)[found.event]
+        arrives = (events.kind & ARRIVES)[pairs.event]
         departing = np.flatnonzero(arrives == 0)
         order = np.concatenate([departing, np.flatnonzero(arrives)])
         departed = len(departing)
-        if len(found.times):
-            times = found.times[order]
+        if len(pairs.times):
+            times = pairs.times[order]
             departed = int(times[:departed].sum())
             order = np.repeat(order, times)
-        values = self.values(state.left, state.right, found.left[order], found.right[order])
-        return Changelog(values, events.t[found.event[order]], departed, step.frontier)
+        values = self.values(state.left, state.right, pairs.left[order], pairs.right[order])
+        return Changelog(values, events.t[pairs.event[order]], departed, step.frontier)

@@ -58,17 +58,17 @@ class PairBuffer(NamedTuple):
         return PairBuffer(*(part[pairs] if len(part) else part for part in self))
 
 
-def match(events: ChangeEvents, left: Chains, right: Chains, cursor: Int64s, found: PairBuffer) -> int:
-    """Go on at `cursor` (event, position in the chain, oldest left, oldest right) until `found` is full or all is done.
+def match(events: ChangeEvents, left: Chains, right: Chains, cursor: Int64s, pairs: PairBuffer) -> int:
+    """Go on at `cursor` (event, position in the chain, oldest left, oldest right) until `pairs` is full or all is done.
 
-    Returns how many pairs were found; the cursor is moved on.
+    Returns how many pairs there are; the cursor is moved on.
     """
-    count, _ = match_events(events.kind, events.position, left, right, cursor, found)
+    count, _ = match_events(events.kind, events.position, left, right, cursor, pairs)
     return int(count)
 
 
 @jit
-def match_events(kinds, positions, left, right, cursor, found):  # type: ignore[no-untyped-def]
+def match_events(kinds, positions, left, right, cursor, pairs):  # type: ignore[no-untyped-def]
     """An event meets the rows of the other side that are there at that moment, then changes its own side.
 
     All is written out for either side: choosing between arrays at every event costs as much as meeting the rows. The
@@ -78,8 +78,8 @@ def match_events(kinds, positions, left, right, cursor, found):  # type: ignore[
     event, at, oldest_left, oldest_right = cursor
     left_head, left_entries, left_mask, counting, keyed, left_start, left_length, left_arena = left
     right_head, right_entries, right_mask, _, _, right_start, right_length, right_arena = right
-    found_event, found_left, found_right, found_times = found
-    limit = len(found_event)
+    pair_event, pair_left, pair_right, pair_times = pairs
+    limit = len(pair_event)
     hashes = np.empty(AHEAD, dtype=np.int64)
     ahead = np.empty(AHEAD, dtype=np.int64)
     count = 0
@@ -120,11 +120,11 @@ def match_events(kinds, positions, left, right, cursor, found):  # type: ignore[
                 ):
                     if count == limit:
                         break
-                    found_event[count] = event
-                    found_left[count] = at
-                    found_right[count] = position
+                    pair_event[count] = event
+                    pair_left[count] = at
+                    pair_right[count] = position
                     if counting:
-                        found_times[count] = left_entries[l, COUNT]
+                        pair_times[count] = left_entries[l, COUNT]
                     count += 1
                 at = left_entries[l, CHAIN]
             if at >= oldest_left:
@@ -142,11 +142,11 @@ def match_events(kinds, positions, left, right, cursor, found):  # type: ignore[
                 ):
                     if count == limit:
                         break
-                    found_event[count] = event
-                    found_left[count] = position
-                    found_right[count] = at
+                    pair_event[count] = event
+                    pair_left[count] = position
+                    pair_right[count] = at
                     if counting:
-                        found_times[count] = right_entries[r, COUNT]
+                        pair_times[count] = right_entries[r, COUNT]
                     count += 1
                 at = right_entries[r, CHAIN]
             if at >= oldest_right:

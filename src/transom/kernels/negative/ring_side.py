@@ -133,10 +133,10 @@ def room_for(rows: int) -> int:
     return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST
 
 
-def laid_anew(known: Int64s, positions: Int64s, capacity: int) -> tuple[Int64s, Int64s]:
+def laid_anew(old_entries: Int64s, positions: Int64s, capacity: int) -> tuple[Int64s, Int64s]:
     """Entries and chain heads of a ring with so many places, with the entries of these positions in it."""
     entries = np.zeros((capacity, 2), dtype=np.int64)
-    entries[positions & (capacity - 1)] = known
+    entries[positions & (capacity - 1)] = old_entries
     head = np.full(2 * capacity, -1, dtype=np.int64)
     link_positions(positions, entries, head)
     return entries, head

@@ -59,9 +59,9 @@ class NegativeWindowState:
         """How many of the rows alive came before t."""
         count = 0
         for batch in self.batches:
-            found = int(np.searchsorted(batch.t, t))
-            count += max(found - batch.first, 0)
-            if found < len(batch.t):
+            behind = int(np.searchsorted(batch.t, t))
+            count += max(behind - batch.first, 0)
+            if behind < len(batch.t):
                 break
         return count
 

@@ -56,5 +56,5 @@ class WindowedPlan(Relation):
     @property
     def slides(self) -> tuple[int, ...]:
         """Where all windows slide, by how much; else nothing."""
-        found = tuple(member.slide for member in self.members if member.slide is not None)
-        return found if len(found) == len(self.members) else ()
+        slides = tuple(member.slide for member in self.members if member.slide is not None)
+        return slides if len(slides) == len(self.members) else ()

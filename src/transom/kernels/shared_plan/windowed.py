@@ -88,9 +88,9 @@ class WindowedKernel:
         columns = [tuples.values.column(i) for i in self.columns]
         values = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         seen = ta < te
-        found = _chosen(Waiting(values, ta, te), seen, int(np.count_nonzero(seen)))
-        state.last = latest(found.ta, found.te, state.last)
-        return found
+        waiting = _chosen(Waiting(values, ta, te), seen, int(np.count_nonzero(seen)))
+        state.last = latest(waiting.ta, waiting.te, state.last)
+        return waiting
 
 
 def _chosen(part: Waiting, rows: npt.NDArray[np.bool_], count: int) -> Waiting:
