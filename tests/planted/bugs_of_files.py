@@ -101,14 +101,14 @@ FILES: Final = (
     Bug(
         "read_files_whose_log_is_gone",
         "runtimes/spark/offset_log.py",
-        "int(found[1]) < number - KEPT",
-        "int(found[1]) < number",
+        "int(match[1]) < number - KEPT",
+        "int(match[1]) < number",
         "a batch that is run again finds no more what had been read before it",
     ),
     Bug(
         "a_log_of_another_run_is_believed",
         "runtimes/spark/offset_log.py",
-        "if data is None or _mark(data) != place[1]:",
+        "if data is None or _mark(data) != named[1]:",
         "if data is None:",
         "files are read twice or left out after a checkpoint was put together from two copies",
     ),

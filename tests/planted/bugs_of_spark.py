@@ -143,8 +143,8 @@ SPARK: Final = (
     Bug(
         "rows_of_a_file_that_was_replaced",
         "runtimes/spark/read_ahead.py",
-        "if found is None or found[0] != self._inputs.source(name).version(split):",
-        "if found is None:",
+        "if versioned is None or versioned[0] != self._inputs.source(name).version(split):",
+        "if versioned is None:",
         "a batch has the rows of a file that was replaced before it began",
     ),
     Bug(

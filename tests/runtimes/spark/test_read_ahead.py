@@ -129,16 +129,16 @@ def test_it_is_done_less_and_less_often_where_it_is_for_nothing(folder: Path) ->
     ahead, tried = ReadAhead(reading), []
     for _ in range(300):
         ahead.begin([("a", [first])])
-        tried.append(bool(ahead._found))
+        tried.append(bool(ahead._futures))
     assert tried[:7] == [True, False, True, False, False, True, False]
     assert 5 < sum(tried) < 300 / MOST_LEFT_OUT + 8
-    while not ahead._found:
+    while not ahead._futures:
         ahead.begin([("a", [first])])
     for _ in range(3):  # it is of use again
         done(ahead)
         assert ahead.take("a", first) is not None
         ahead.begin([("a", [first])])
-        assert ahead._found
+        assert ahead._futures
 
 
 def test_another_run_begins_with_nothing(folder: Path) -> None:
@@ -206,5 +206,5 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def done(ahead: ReadAhead) -> None:
-    for future in ahead._found.values():
+    for future in ahead._futures.values():
         future.result()

@@ -41,7 +41,7 @@ def test_what_is_needed_is_an_error_with_the_line_to_write(other: SparkSession) 
 def test_what_is_wanted_is_only_reported(other: SparkSession) -> None:
     other.conf.set(CHANGELOG, "false")
     other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    found = {each.name: (each.wanted, each.found) for each in missing(other)}
+    found = {each.name: (each.wanted, each.present) for each in missing(other)}
     assert found == {CHANGELOG: ("true", "false"), "spark.sql.session.timeZone": ("UTC", "Asia/Tokyo")}
     check(other)
 
@@ -78,7 +78,7 @@ class Conf:
 
 def test_far_more_partitions_than_cores_are_reported() -> None:
     (found,) = missing(Conf(**{PARTITIONS: "200"}))  # type: ignore[arg-type]
-    assert (found.name, found.wanted, found.found, found.needed) == (PARTITIONS, "2", "200", False)
+    assert (found.name, found.wanted, found.present, found.needed) == (PARTITIONS, "2", "200", False)
     assert missing(Conf(**{PARTITIONS: "8"})) == []  # type: ignore[arg-type]
 
 
@@ -104,7 +104,7 @@ def test_local_mode_has_to_try_again(master: str, wanted: str | None) -> None:
 def test_a_cluster_that_does_not_try_again_is_reported() -> None:
     session = Conf(**{"spark.master": "yarn", "spark.task.maxFailures": "1"})
     found = missing(session)  # type: ignore[arg-type]
-    assert [(each.name, each.wanted, each.found) for each in found] == [("spark.task.maxFailures", "4", "1")]
+    assert [(each.name, each.wanted, each.present) for each in found] == [("spark.task.maxFailures", "4", "1")]
 
 
 def test_every_setting_has_its_reason_and_stands_once() -> None:

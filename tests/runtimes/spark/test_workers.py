@@ -27,7 +27,7 @@ DAEMON = "spark.python.daemon.module"
 @pytest.fixture(params=["our daemon", "plain daemon"])
 def fresh(spark: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """A session whose workers have not been looked at, with each daemon that starts them."""
-    monkeypatch.setattr(workers, "_known", weakref.WeakSet())
+    monkeypatch.setattr(workers, "_checked", weakref.WeakSet())
     if request.param == "plain daemon":
         conf = spark.sparkContext._jsc.sc().conf()
         ours = conf.get(DAEMON)

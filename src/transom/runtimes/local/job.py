@@ -111,7 +111,9 @@ class LocalJob:
         return Alone(pipeline)
 
     def _together(self, specs: Sequence[QuerySpec], request: Sequence[Request]) -> GroupPipeline:
-        consumers = [ConsumerSpec(spec.name, one, spec.emit) for spec, one in zip(specs, request, strict=True)]
+        consumers = [
+            ConsumerSpec(spec.name, of_request, spec.emit) for spec, of_request in zip(specs, request, strict=True)
+        ]
         catalogue = self.planned.catalogue
         schedule = schedule_of(request[0], catalogue) if isinstance(request[0], Sharable) else None
         if isinstance(schedule, Schedule):
@@ -328,18 +330,26 @@ class LocalJob:
 
     def _shown(self) -> dict[str, Any]:
         """For people who look at the checkpoint: nothing depends on it."""
-        known = {}
+        shown = {}
         for query in self.queries:
             inputs = [self._input_status(name, query) for name in self.engine.subplan.names]
             counts = {
-                one.name: [one.rows_in, one.used, one.late, one.rejected, one.waiting, one.watermark] for one in inputs
+                status.name: [
+                    status.rows_in,
+                    status.used,
+                    status.late,
+                    status.rejected,
+                    status.waiting,
+                    status.watermark,
+                ]
+                for status in inputs
             }
-            known[query.name] = {
+            shown[query.name] = {
                 "progress": self.engine.progress_of(query.name),
                 "rows_out": self.engine.rows_out(query.name),
                 "inputs": counts,
             }
-        return known
+        return shown
 
     def commit(self) -> None:
         """What was written until now is seen."""

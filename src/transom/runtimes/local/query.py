@@ -44,9 +44,9 @@ class LocalQuery:
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
         self.output.write_latest()
-        found = self.sink.collected()
-        assert found is not None
-        return found
+        table = self.sink.collected()
+        assert table is not None
+        return table
 
     def status(self) -> Status:
         """How it is doing; any thread may ask, and waits for a step that is under way, but not for a source."""

@@ -92,8 +92,8 @@ class LocalRun:
 
     @property
     def queries(self) -> list[LocalQuery]:
-        found = [query for job in self.jobs for query in job.queries]
-        return sorted(found, key=lambda query: self._names.index(query.name)) if self._names else found
+        queries = [query for job in self.jobs for query in job.queries]
+        return sorted(queries, key=lambda query: self._names.index(query.name)) if self._names else queries
 
     @property
     def finished(self) -> bool:
@@ -160,8 +160,8 @@ class LocalRun:
         return None
 
     def recent(self, name: str) -> Sequence[Progress]:
-        known = self._recent.get(name)
-        return () if known is None else known.progress
+        recent = self._recent.get(name)
+        return () if recent is None else recent.progress
 
     def _look(self, at_once: bool = False) -> None:
         """Remember what the queries did, now and then."""
@@ -172,7 +172,7 @@ class LocalRun:
                 self._recent.setdefault(query.name, _Recent()).look(query.status())
 
     def _kept(self) -> list[Kept]:
-        return [one for status in self.status() for one in kept_by(status)]
+        return [kept for status in self.status() for kept in kept_by(status)]
 
     def commit(self) -> None:
         """A checkpoint: sinks prepare, state and offsets are written to one file, sinks commit. Without a folder they

@@ -97,16 +97,16 @@ class LocalRuntime:
     def _jobs(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[LocalJob]:
         """Queries on the same join share it; where the first of them stands they take their turn."""
         sharing = sharing_of([spec.planned for spec in specs])
-        found: list[LocalJob] = []
+        jobs: list[LocalJob] = []
         for index, spec in enumerate(specs):
             group = sharing.group_of(index)
             if not group:
-                found.append(self._job([spec], [], index, run_options))
+                jobs.append(self._job([spec], [], index, run_options))
             elif index == group[0]:
-                found.append(
+                jobs.append(
                     self._job([specs[i] for i in group], [sharing.request[i] for i in group], index, run_options)
                 )
-        return found
+        return jobs
 
     def _job(
         self, specs: Sequence[QuerySpec], request: Sequence[Request], number: int, run_options: RunOptions

@@ -72,14 +72,14 @@ def answers(query: SnapshotQuery, leaves: Sequence[Sequence[Lifetime]], instants
         for i in range(len(leaves))
     )
     connection.execute(f"PREPARE answer AS WITH {snapshots} {query.sql}")
-    known: dict[tuple[tuple[int, ...], ...], list[Row]] = {}
-    found = []
+    rows_of: dict[tuple[tuple[int, ...], ...], list[Row]] = {}
+    answers = []
     for instant in instants:
         alive = tuple(_alive(lifetimes, instant) for lifetimes in leaves)
-        if alive not in known:
-            known[alive] = _execute(connection, instant)
-        found.append(known[alive])
-    return found
+        if alive not in rows_of:
+            rows_of[alive] = _execute(connection, instant)
+        answers.append(rows_of[alive])
+    return answers
 
 
 def _bring(connection: duckdb.DuckDBPyConnection, function: PythonFunction) -> None:

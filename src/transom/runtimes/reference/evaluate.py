@@ -49,8 +49,8 @@ def evaluate(query: Node, catalogue: Catalogue, inputs: Inputs) -> History:
     """
     taken = _take_in(query, catalogue, inputs)
     ledger: list[tuple[str, AdmittedStream | AdmittedTable]] = [*taken.streams.items(), *taken.tables.items()]
-    late = {name: found.late for name, found in ledger}
-    rejected = {name: found.rejected for name, found in ledger}
+    late = {name: admitted.late for name, admitted in ledger}
+    rejected = {name: admitted.rejected for name, admitted in ledger}
     origin = taken.origin
     evaluation = None if origin is None else _Evaluation(taken, origin)
     if isinstance(query, Stream):
@@ -138,11 +138,11 @@ class _Evaluation:
             return in_windows(self.stream(leaf.input), leaf.spec, self.taken.clock.tick)
         name = leaf.name.lower()
         if name in self.taken.static:
-            found = [Lifetime(tuple(row), self.origin, FOREVER) for row in self.taken.static[name]]
+            lives = [Lifetime(tuple(row), self.origin, FOREVER) for row in self.taken.static[name]]
         else:
-            found = list(self.taken.tables[name].lifetimes)
+            lives = list(self.taken.tables[name].lifetimes)
         where = self._positions(leaf)
-        return [Lifetime(tuple(life.values[i] for i in where), life.ta, life.te) for life in found]
+        return [Lifetime(tuple(life.values[i] for i in where), life.ta, life.te) for life in lives]
 
     def _positions(self, scan: StreamScan | TableScan) -> list[int]:
         """Where the columns of a scan are among the declared ones."""

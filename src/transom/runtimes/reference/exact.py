@@ -115,8 +115,10 @@ def exact_quantile(numbers: Sequence[float], part: int, whole: int) -> float:
 
 
 def quantiles(lists: pa.ChunkedArray, parts: pa.ChunkedArray, wholes: pa.ChunkedArray) -> pa.Array:
-    found = zip(lists.to_pylist(), parts.to_pylist(), wholes.to_pylist(), strict=True)
-    return pa.array([exact_quantile(values, part, whole) if values else None for values, part, whole in found], DOUBLE)
+    triples = zip(lists.to_pylist(), parts.to_pylist(), wholes.to_pylist(), strict=True)
+    return pa.array(
+        [exact_quantile(values, part, whole) if values else None for values, part, whole in triples], DOUBLE
+    )
 
 
 def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
@@ -124,5 +126,5 @@ def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
 
 
 def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], Any], type_: pa.DataType = DOUBLE) -> pa.Array:
-    known = [[value for value in values or () if value is not None] for values in lists.to_pylist()]
-    return pa.array([aggregate(values) if values else None for values in known], type_)
+    not_null = [[value for value in values or () if value is not None] for values in lists.to_pylist()]
+    return pa.array([aggregate(values) if values else None for values in not_null], type_)

@@ -126,8 +126,8 @@ class RelationHistory(History):
         return tuple(instant for instant, _ in self.points)
 
     def snapshot(self, instant: int) -> Bag:
-        found = bisect_right(self.points, instant, key=lambda point: point[0])
-        return self.points[found - 1][1] if found else Counter()
+        points_before = bisect_right(self.points, instant, key=lambda point: point[0])
+        return self.points[points_before - 1][1] if points_before else Counter()
 
     def grouped(self) -> RelationHistory:
         """The same to whom -0.0 is 0.0: differences of snapshots, which are differences of bags, see no more."""
@@ -218,8 +218,10 @@ class StreamHistory(History):
         return tuple(instant for instant, _ in self.points)
 
     def rows(self, instant: int) -> tuple[Row, ...]:
-        found = bisect_right(self.points, instant, key=lambda point: point[0])
-        return self.points[found - 1][1] if found and self.points[found - 1][0] == instant else ()
+        points_before = bisect_right(self.points, instant, key=lambda point: point[0])
+        return (
+            self.points[points_before - 1][1] if points_before and self.points[points_before - 1][0] == instant else ()
+        )
 
     @staticmethod
     def of(
@@ -241,13 +243,13 @@ def difference(a: History, b: History, until: int | None = None) -> str | None:
         if a.one_zero or b.one_zero:
             a, b = a.grouped(), b.grouped()
         for instant in _instants(a, b, until):
-            one, other = a.snapshot(instant), b.snapshot(instant)
-            if one != other:
+            left, right = a.snapshot(instant), b.snapshot(instant)
+            if left != right:
                 return "\n".join(
                     [
                         f"the snapshots at {_at(instant)} differ:",
-                        *_only("first", one - other),
-                        *_only("second", other - one),
+                        *_only("first", left - right),
+                        *_only("second", right - left),
                     ]
                 )
         return None

@@ -66,10 +66,10 @@ class _Writer:
     def source(self, node: Relation, outer: Outer) -> str:
         """What stands in a FROM for the node."""
         if isinstance(node, Leaf):
-            known = [i for i, leaf in enumerate(self.leaves) if leaf is node]
-            if not known:
+            numbers = [i for i, leaf in enumerate(self.leaves) if leaf is node]
+            if not numbers:
                 self.leaves.append(node)
-            return snapshot_name(known[0] if known else len(self.leaves) - 1)
+            return snapshot_name(numbers[0] if numbers else len(self.leaves) - 1)
         return f"({self.select(node, outer)})"
 
     def alias(self) -> str:

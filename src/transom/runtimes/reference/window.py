@@ -13,17 +13,17 @@ from transom.runtimes.reference.history import Row, grouped
 def lifetimes(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
     """The lifetime of each row of a stream (given in stream order); rows that are in no snapshot are left out."""
     if spec.session is not None:
-        found = _by_sessions(rows, spec)
+        lives = _by_sessions(rows, spec)
     elif spec.slide is not None:
-        found = _slide_by_rows(rows, spec) if spec.range is None else _slide_by_time(rows, spec)
+        lives = _slide_by_rows(rows, spec) if spec.range is None else _slide_by_time(rows, spec)
     else:
-        found = _plain(rows, spec, tick)
-    return [life for life in found if life.ta < FOREVER and (life.te is None or life.ta < life.te)]
+        lives = _plain(rows, spec, tick)
+    return [life for life in lives if life.ta < FOREVER and (life.te is None or life.ta < life.te)]
 
 
 def _plain(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifetime]:
     successors = _successors(rows, spec)
-    found = []
+    lives = []
     for i, row in enumerate(rows):
         if spec.now:
             end: int | None = min(row.t + tick, FOREVER)
@@ -33,8 +33,8 @@ def _plain(rows: Sequence[TimedRow], spec: WindowSpec, tick: int) -> list[Lifeti
             by_time = None if spec.range is None else min(row.t + spec.range, FOREVER)
             ends = [end for end in (by_time, successors[i]) if end is not None]
             end = min(ends) if ends else None
-        found.append(Lifetime(row.values, row.t, end))
-    return found
+        lives.append(Lifetime(row.values, row.t, end))
+    return lives
 
 
 def _by_sessions(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
@@ -64,12 +64,12 @@ def _successors(rows: Sequence[TimedRow], spec: WindowSpec) -> list[int | None]:
     partitions: dict[Row, list[int]] = {}
     for i, row in enumerate(rows):
         partitions.setdefault(grouped(row.values[k] for k in spec.partition or ()), []).append(i)
-    found: list[int | None] = [None] * len(rows)
+    successors: list[int | None] = [None] * len(rows)
     for members in partitions.values():
         for index, i in enumerate(members):
             if index + spec.rows < len(members):
-                found[i] = rows[members[index + spec.rows]].t
-    return found
+                successors[i] = rows[members[index + spec.rows]].t
+    return successors
 
 
 def _slide_by_time(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
@@ -88,13 +88,13 @@ def _slide_by_time(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]
 def _slide_by_rows(rows: Sequence[TimedRow], spec: WindowSpec) -> list[Lifetime]:
     """Row i (from 1) lives from row ceil(i/M)M to row ceil((i+N)/M)M; a last partial step never shows."""
     assert spec.rows is not None and spec.slide is not None
-    found = []
+    lives = []
     for i, row in enumerate(rows, start=1):
         first = _ceiling(i, spec.slide)
         last = _ceiling(i + spec.rows, spec.slide)
         if first <= len(rows):
-            found.append(Lifetime(row.values, rows[first - 1].t, rows[last - 1].t if last <= len(rows) else None))
-    return found
+            lives.append(Lifetime(row.values, rows[first - 1].t, rows[last - 1].t if last <= len(rows) else None))
+    return lives
 
 
 def _ceiling(number: int, step: int) -> int:
@@ -110,36 +110,36 @@ def in_windows(rows: Sequence[TimedRow], spec: WindowTableSpec, tick: int) -> li
     """Each row once for every window that holds it, from the instant at which the window is over."""
     if spec.slide is None:
         return _in_sessions(rows, spec, tick)
-    found = []
+    lives = []
     for row in rows:
         start = (row.t - spec.offset) // spec.slide * spec.slide + spec.offset
         while start + spec.size > row.t:
-            found += _entering(row, start, start + spec.size, start + spec.size - tick)
+            lives += _entering(row, start, start + spec.size, start + spec.size - tick)
             start -= spec.slide
-    return found
+    return lives
 
 
 def _in_sessions(rows: Sequence[TimedRow], spec: WindowTableSpec, tick: int) -> list[Lifetime]:
-    found = []
+    lives = []
     for session in sessions(rows, spec.partition or (), spec.size):
         end = session[-1].t + spec.size
         for row in session:
-            found += _entering(row, session[0].t, end, end)
-    return found
+            lives += _entering(row, session[0].t, end, end)
+    return lives
 
 
 def sessions(rows: Sequence[TimedRow], partition: Sequence[int], gap: int) -> list[list[TimedRow]]:
     """The rows of a key, each at most the gap after the one before; exactly so much is the same session."""
-    found: list[list[TimedRow]] = []
+    in_order: list[list[TimedRow]] = []
     latest: dict[Row, list[TimedRow]] = {}
     for row in rows:
         key = grouped(row.values[k] for k in partition)
         session = latest.get(key)
         if session is None or row.t - session[-1].t > gap:
             session = latest[key] = []
-            found.append(session)
+            in_order.append(session)
         session.append(row)
-    return found
+    return in_order
 
 
 def _entering(row: TimedRow, start: int, end: int, at: int) -> list[Lifetime]:

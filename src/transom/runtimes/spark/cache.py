@@ -52,11 +52,11 @@ def _private(root: Path) -> bool:
     """Whether the folder is there, or can be made, and nobody else may write to it."""
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = root.stat()
+        status = root.stat()
     except OSError:
         return False
     return (
-        found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(root, os.W_OK)
+        status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(root, os.W_OK)
     )
 
 

@@ -95,13 +95,13 @@ def _column(expression: Expression, columns: Sequence[Column | None], depth: int
 
 
 def _all(parts: Sequence[Expression], columns: Sequence[Column | None], depth: int) -> list[Column] | None:
-    found = []
+    translated = []
     for part in parts:
         column = _column(part, columns, depth + 1)
         if column is None:
             return None
-        found.append(column)
-    return found
+        translated.append(column)
+    return translated
 
 
 def _shielded(column: Column, type_: pa.DataType) -> Column:

@@ -80,11 +80,11 @@ class QueryCheckpoint:
         with self._errors():
             lines = self._offset_lines(batch)
         try:
-            found: dict[str, Any] = json.loads(lines[2])
+            offset: dict[str, Any] = json.loads(lines[2])
         except (IndexError, ValueError):
             raise self._damaged(f"how far batch {batch} goes cannot be read") from None
         log = OffsetLog(self.folder)
-        return {**found, "at": {name: log.whole(name, position) for name, position in found["at"].items()}}
+        return {**offset, "at": {name: log.whole(name, position) for name, position in offset["at"].items()}}
 
     def decisions(self) -> str:
         """What was decided about the plan of the batches that are there, as it was written; empty without any."""
@@ -112,8 +112,8 @@ class QueryCheckpoint:
                 for name, text in ((_DECISIONS, decisions), (_THREADS, str(threads)), (_PLAN, fingerprint)):
                     put(os.path.join(self.folder, name), text.encode())
                 return
-            known = self._text(_PLAN)
-        if known not in (None, fingerprint):  # where there is none every partition looks at its own memory
+            claimed = self._text(_PLAN)
+        if claimed not in (None, fingerprint):  # where there is none every partition looks at its own memory
             raise of_another_plan()
 
     def _text(self, name: str) -> str | None:
@@ -187,11 +187,11 @@ def damage(error: str, folder: str) -> CheckpointError | None:
     """
     messages = exceptions(error)
     of_files = [line for line in messages if f"{folder}/" in line and _OF_A_FILE.search(line)]
-    known = of_files or [line for line in messages if _OF_STATE.search(line)]
-    if not known or any(_NO_DAMAGE.search(line) for line in messages):
+    of_state = of_files or [line for line in messages if _OF_STATE.search(line)]
+    if not of_state or any(_NO_DAMAGE.search(line) for line in messages):
         return None
     # The last cause is the first thing that went wrong.
     return CheckpointError(
-        f"the checkpoint cannot be resumed: {without_class(known[-1])[:500]}",
+        f"the checkpoint cannot be resumed: {without_class(of_state[-1])[:500]}",
         remedy="put it back from a copy, or start with an empty checkpoint folder",
     )

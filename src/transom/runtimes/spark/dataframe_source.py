@@ -116,9 +116,9 @@ def _rows_of(frame: DataFrame, name: str, layout: Layout) -> tuple[list[Column],
         for batch in batches:
             source = MemorySource(columns, time_column=time_column)
             source.append(pa.RecordBatch.from_arrays(batch.columns[: len(names)], names))
-            found = source.read({}, len(batch))
-            flags = batch.column(len(names)) if filtered and not len(found.rejected) else None
-            yield found.rows, found.rejected, flags
+            conformed = source.read({}, len(batch))
+            flags = batch.column(len(names)) if filtered and not len(conformed.rejected) else None
+            yield conformed.rows, conformed.rejected, flags
 
     return chosen, read
 
@@ -157,7 +157,7 @@ def _will_be_shown(time: Column | None, type_: pa.DataType, layout: Layout) -> C
 def _wanted(layout: Layout, name: str, columns: list[Column | None]) -> Column | None:
     """What a row must pass to be read by anybody, as far as Spark can tell."""
     conditions = [pushable_filter(predicate, columns)[0] for predicate in selections(layout.root, name)]
-    known = [condition for condition in conditions if condition is not None]
-    if not conditions or len(known) < len(conditions):
+    pushable = [condition for condition in conditions if condition is not None]
+    if not conditions or len(pushable) < len(conditions):
         return None
-    return F.coalesce(reduce(lambda a, b: a | b, known), F.lit(False))
+    return F.coalesce(reduce(lambda a, b: a | b, pushable), F.lit(False))

@@ -55,17 +55,17 @@ class Feedback:
     @classmethod
     def read(cls, folder: str) -> Feedback:
         try:
-            found = json.loads((read(os.path.join(folder, _NAME)) or b"")[:_LONGEST])
-            wake, rows, begun = found["wake"], found["rows"], found["begun"]
+            written = json.loads((read(os.path.join(folder, _NAME)) or b"")[:_LONGEST])
+            wake, rows, begun = written["wake"], written["rows"], written["begun"]
             if any(number is not None and not _is_among(_NUMBERS, number) for number in (wake, begun)):
                 return cls()
             if rows is not None and not _is_among(_ROWS, rows):
                 return cls()
-            paces = {str(name): _pace(**pace) for name, pace in found["paces"].items()}
-            speed = found.get("speed")
+            paces = {str(name): _pace(**pace) for name, pace in written["paces"].items()}
+            speed = written.get("speed")
             if speed is not None and not (isinstance(speed, int | float) and 1 <= speed <= _FASTEST):
                 speed = None
-            return cls(paces, wake, bool(found["stopping"]), rows, begun, found.get("waits") is True, speed)
+            return cls(paces, wake, bool(written["stopping"]), rows, begun, written.get("waits") is True, speed)
         except (CheckpointError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 

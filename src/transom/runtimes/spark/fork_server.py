@@ -89,8 +89,8 @@ def _run(connection: socket.socket) -> int:
     head, descriptors, _, _ = socket.recv_fds(connection, 8, 2)
     request = _received(connection, int.from_bytes(head, "little")).split(b"\0")
     module, folder = map(os.fsdecode, request[:2])
-    for mine, given in enumerate(descriptors, start=1):
-        os.dup2(given, mine)
+    for descriptor, given in enumerate(descriptors, start=1):
+        os.dup2(given, descriptor)
         os.close(given)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -112,13 +112,13 @@ def _run(connection: socket.socket) -> int:
 
 
 def _received(connection: socket.socket, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        more = connection.recv(size - len(found))
+    received = bytearray()
+    while len(received) < size:
+        more = connection.recv(size - len(received))
         if not more:
             raise EOFError
-        found += more
-    return bytes(found)
+        received += more
+    return bytes(received)
 
 
 def _end_with(connection: socket.socket) -> None:

@@ -42,7 +42,7 @@ class SparkGroup(SparkQuery):
         subplan = shared_subplan([consumer.request for consumer in consumers], first.planned.catalogue, sides)
         self.consumers = list(consumers)
         self.sides = counted([consumer.request for consumer in consumers], sides)
-        self._known: Status | None = None
+        self._status_before: Status | None = None
         """How all was doing where this group resumes from another one."""
         planned = replace(first.planned, root=subplan, decisions=())
         super().__init__(
@@ -78,8 +78,8 @@ class SparkGroup(SparkQuery):
 
     def admits(self, request: Sharable) -> bool:
         """Whether a query may come to this group: it has the same join, which its windows leave as it is."""
-        mine = self.consumers[0].request
-        same = isinstance(mine, Sharable) and request.join == mine.join
+        first = self.consumers[0].request
+        same = isinstance(first, Sharable) and request.join == first.join
         return self._context.open and same and not self.finished and counted([request], self.sides) == self.sides
 
     def changed(self, come: Sequence[SparkConsumer] = (), go: Sequence[str] = ()) -> SparkGroup | None:
@@ -103,7 +103,7 @@ class SparkGroup(SparkQuery):
         frontier = None if stop is None else stop.frontier
         if frontier == FOREVER:
             return None
-        whole = self.status() if self._known is None or self.statuses.batches else self._known
+        whole = self.status() if self._status_before is None or self.statuses.batches else self._status_before
         for consumer in self.consumers:
             consumer.last = consumer.status()
         for consumer in come:
@@ -114,7 +114,7 @@ class SparkGroup(SparkQuery):
         staying = [consumer for consumer in self.consumers if consumer.name not in go]
         savepoint = Savepoint(stop, self._inputs.prefetchers, self._folders.left())
         following = SparkGroup([*staying, *come], self._context, self.sides, savepoint)
-        following._known = whole
+        following._status_before = whole
         if stop is not None:
             self._migrate_state(stop, following)
         self._folders.forget_all_but(None if stop is None else stop.folder)
@@ -142,14 +142,14 @@ def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> Non
     """As if it had been there, with its time set to begin now; `whole` is how all are doing."""
     consumer.begin = frontier
     consumer.key = f"{consumer.name} {uuid.uuid4().hex}"
-    consumer.before = {one.name: one for one in whole.inputs}
-    inputs = tuple(consumer.since(one) for one in whole.inputs)
+    consumer.before = {status.name: status for status in whole.inputs}
+    inputs = tuple(consumer.since(status) for status in whole.inputs)
     progress = BEGINNING if frontier is None else frontier
     consumer.last = replace(whole, name=consumer.name, inputs=inputs, operators=(), rows_out=0, progress=progress)
 
 
-def counted(request: Sequence[Request], sides: Sides = NOT_COUNTED) -> Sides:
+def counted(requests: Sequence[Request], sides: Sides = NOT_COUNTED) -> Sides:
     """The sides of a join whose rows are counted, by one of these queries or before."""
-    windows = [one.windows for one in request if isinstance(one, Sharable)]
+    windows = [request.windows for request in requests if isinstance(request, Sharable)]
     left, right = (sides[i] or any(each[i].rows is not None for each in windows) for i in (0, 1))
     return left, right

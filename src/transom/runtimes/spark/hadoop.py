@@ -20,15 +20,15 @@ def check_reached(spark: SparkSession, folder: str) -> None:
     if not is_remote(folder):
         return
     jvm: Any = spark.sparkContext._jvm
-    known: Any = spark._jsparkSession.sessionState().newHadoopConf()
+    configuration: Any = spark._jsparkSession.sessionState().newHadoopConf()
     try:
         path = jvm.org.apache.hadoop.fs.Path(hadoop_uri(os.path.join(folder, RUN)))
-        found = path.getFileSystem(known).exists(path)
+        is_seen = path.getFileSystem(configuration).exists(path)
     except Exception as error:  # of the JVM
         raise SparkError(
             f"Spark cannot have a checkpoint at '{folder}': {cause(str(error))}", remedy=_remedy(jvm, folder)
         ) from None
-    if not found:
+    if not is_seen:
         raise SparkError(
             f"Spark does not find in '{folder}' what Transom has written there",
             remedy="give both the same storage: AWS_ENDPOINT_URL and spark.hadoop.fs.s3a.endpoint, for example",

@@ -95,9 +95,9 @@ class Hosting:
     ) -> tuple[FragmentPartition, state_backend.StateCache]:
         partition_id = self._host.run, fragment, number
         if partition_id not in _HOSTED:
-            known = log.header()
-            if known is not None:
-                log.tidy(state_backend.Header.of(known).entries())
+            header = log.header()
+            if header is not None:
+                log.tidy(state_backend.Header.of(header).entries())
             while len(_HOSTED) >= MOST_PARTITIONS:
                 del _HOSTED[next(iter(_HOSTED))]
             name, local_shuffle = f"{fragment}-{number}", self._host.local_shuffle

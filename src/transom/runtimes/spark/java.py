@@ -65,13 +65,13 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
                 f"JAVA_HOME ({home})",
                 f"unset JAVA_HOME to use the Java that comes with Transom, or {UNSET_OR_INSTALL}",
             )
-    found = shutil.which("java", path=environ.get("PATH", os.defpath))
-    if found:
-        executable = Path(found).resolve()  # a link in /usr/bin leads to the home, where the release is written down
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path:
+        executable = Path(on_path).resolve()  # a link in /usr/bin leads to the home, where the release is written down
         version = _version(executable)
         if version is not None:
             return _if_new_enough(
-                Java(executable, version), f"the PATH ({found})", f"take it off the PATH, or {UNSET_OR_INSTALL}"
+                Java(executable, version), f"the PATH ({on_path})", f"take it off the PATH, or {UNSET_OR_INSTALL}"
             )
     return _bundled(environ)
 
@@ -113,8 +113,8 @@ def _number(version: str) -> int | None:
     >>> _number("17.0.15"), _number("1.8.0_292"), _number("22-ea"), _number("?")
     (17, 8, 22, None)
     """
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else None
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else None
 
 
 def _bundled(environ: Mapping[str, str]) -> Java:

@@ -44,7 +44,7 @@ class Labels:
     @cached_property
     def _of(self) -> dict[tuple[int, int, int], int]:
         """(stage, fragment, partition) -> label. Fragment 0 on a stage is frames that only pass it."""
-        found: dict[tuple[int, int, int], int] = {}
+        labels: dict[tuple[int, int, int], int] = {}
         spark_partitions = self.layout.partitions
         for stage_number in range(1, self.layout.stage_count + 1):
             wanted = [(SINK, partition, partition) for partition in range(spark_partitions)]
@@ -61,8 +61,8 @@ class Labels:
                 while not spare[spark_partition]:
                     number = next(numbers)
                     spare[murmur3(number) % spark_partitions].append(number)
-                found[stage_number, fragment, partition] = spare[spark_partition].pop(0)
-        return found
+                labels[stage_number, fragment, partition] = spare[spark_partition].pop(0)
+        return labels
 
     @cached_property
     def _partition_ids(self) -> dict[tuple[int, int], tuple[int, int]]:

@@ -49,16 +49,16 @@ public class LocalFiles extends LocalFileSystem {
 def install(spark: SparkSession) -> None:
     """Let Hadoop take this for the local file system from now on, in the whole JVM of a session."""
     jvm: Any = spark.sparkContext._jvm
-    known = spark.sparkContext._jsc.hadoopConfiguration()
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
     files, here = jvm.org.apache.hadoop.fs.FileSystem, jvm.java.net.URI.create("file:///")
-    present = files.get(here, known)
+    present = files.get(here, configuration)
     if present.getClass().getName() == CLASS:  # by an earlier session of this JVM
         return
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(known.getClassLoader())
+    compiler.setParentClassLoader(configuration.getClassLoader())
     compiler.cook(_SOURCE)
-    chosen = jvm.org.apache.hadoop.conf.Configuration(known)
-    chosen.setClassLoader(compiler.getClassLoader())
-    chosen.set("fs.file.impl", CLASS)
+    with_ours = jvm.org.apache.hadoop.conf.Configuration(configuration)
+    with_ours.setClassLoader(compiler.getClassLoader())
+    with_ours.set("fs.file.impl", CLASS)
     present.close()  # Hadoop forgets a file system that is closed, and makes another one for whoever asks next
-    files.get(here, chosen)
+    files.get(here, with_ours)

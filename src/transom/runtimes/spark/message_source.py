@@ -121,26 +121,26 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         missing = [name for name in reading.names if name not in start["ended"] and name not in reading.growing]
         waits, driver = self._to_the_end and bool(missing), os.getppid()
         while True:
-            known = None if reading.feedback is None else Feedback.read(reading.feedback)
-            found = self._plan(start, known)
-            if found is not None:
+            feedback = None if reading.feedback is None else Feedback.read(reading.feedback)
+            batch = self._plan(start, feedback)
+            if batch is not None:
                 self._pause = _POLL
-                return found
-            if (known is not None and known.stopping) or os.getppid() != driver:
+                return batch
+            if (feedback is not None and feedback.stopping) or os.getppid() != driver:
                 return start
             if time.monotonic() >= patience and not waits:
                 return start
-            wake = 0.0 if known is None or known.wake is None else known.wake / 1e6 - time.time()
+            wake = 0.0 if feedback is None or feedback.wake is None else feedback.wake / 1e6 - time.time()
             time.sleep(min(self._pause, wake) if wake > 0 else self._pause)
             self._pause = min(1.1 * self._pause, _SELDOM)
 
-    def _plan(self, start: dict[str, Any], known: Feedback | None) -> dict[str, Any] | None:
+    def _plan(self, start: dict[str, Any], feedback: Feedback | None) -> dict[str, Any] | None:
         """The next batch; None if there is nothing to be done now."""
         reading = self._reading
         # Before anybody looks: what comes later is not behind this clock.
         now = time.time_ns() // 1000 if reading.wants_time else None
-        rows = reading.max_rows or (None if known is None else known.rows) or reading.first_rows
-        paces = {} if known is None else known.paces
+        rows = reading.max_rows or (None if feedback is None else feedback.rows) or reading.first_rows
+        paces = {} if feedback is None else feedback.paces
         began = time.monotonic()
         batch = self._read_by_need(start, paces, rows)
         quick = time.monotonic() - began < _QUICK
@@ -148,25 +148,27 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ended = batch.ended + [name for name in reading.ending if name not in batch.ended]
         if not batch.splits and ended == start["ended"]:
             has_more = len(ended) < len(reading.layout.sources)
-            waits = known is not None and known.waits
-            if not waits and (now is None or not has_more or not reading.is_time(now, start, known)):
+            waits = feedback is not None and feedback.waits
+            if not waits and (now is None or not has_more or not reading.is_time(now, start, feedback)):
                 return None
-        begun = known is not None and known.begun is not None
+        begun = feedback is not None and feedback.begun is not None
         entry: dict[str, Any] = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         if batch.live:
             entry["live"] = batch.live
         if reading.layout.schedule is not None:
-            entry["schedule"] = self._schedule(batch, ended, known)
+            entry["schedule"] = self._schedule(batch, ended, feedback)
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
 
-    def _schedule(self, batch: _Batch, ended: Sequence[str], known: Feedback | None) -> tuple[int, float | None, bool]:
+    def _schedule(
+        self, batch: _Batch, ended: Sequence[str], feedback: Feedback | None
+    ) -> tuple[int, float | None, bool]:
         """How much of the work is to be done that is put in order: as an offset it is logged before the batch is run.
 
         The last batch of a run leaves nothing; a run that follows its inputs has none.
         """
         over = all(name in batch.at_end or name in ended for name in self._reading.layout.sources)
         last = over and not self._reading.follow
-        return time.time_ns() // 1000, None if known is None else known.speed, last
+        return time.time_ns() // 1000, None if feedback is None else feedback.speed, last
 
     def _read_by_need(self, start: dict[str, Any], paces: Mapping[str, InputPace], most: int) -> _Batch:
         reading = self._reading
@@ -195,18 +197,18 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lasting = {
             name for name in names if name in taken and self._inputs.source(name).version(taken[name][-1]) is not None
         }
-        found: dict[str, list[Split]] = {}
+        splits: dict[str, list[Split]] = {}
 
         def read(name: str, rows: int) -> int:
             if name not in lasting:
                 return rows
-            found[name] = list(self._next(name, rows, batch.whole[name]).splits)
-            return sum(split.rows for split in found[name])
+            splits[name] = list(self._next(name, rows, batch.whole[name]).splits)
+            return sum(split.rows for split in splits[name])
 
         if lasting:
             later = {name: _later(paces.get(name, InputPace()), taken.get(name, [])) for name in names}
             read_by_need(later, most, read)
-        return found
+        return splits
 
     def _next(self, name: str, rows: int | None, position: Any) -> Plan:
         """The next rows of an input from a position on, as its source knows it."""
@@ -247,18 +249,20 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         live: dict[str, dict[str, bool]] = end.get("live", {})
         unsaid: dict[str, dict[str, bool]] = {name: {} for name in live}  # to say it once is enough
         lives = [live, *(unsaid for _ in task_splits[1:])]
-        found = [TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])]
+        task_splits_before = [
+            TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])
+        ]
         last = tuple(task_splits[-1]) if task_splits else ()
         number, foreseen = self._ahead
         ahead = tuple(self._divided(foreseen)) if number == end["batch"] else ()
         schedule = end.get("schedule")
         planned = None if schedule is None else tuple(schedule)
-        return [*found, TaskSplit(len(found), *clock, last, ended, lives[-1], ahead, planned)]
+        return [*task_splits_before, TaskSplit(len(task_splits_before), *clock, last, ended, lives[-1], ahead, planned)]
 
     def _divided(self, splits: Mapping[str, list[Split]]) -> list[tuple[str, tuple[Split, ...]]]:
         """The splits in groups for all the tasks that there may be, each of one input."""
         share = max(1, self._reading.tasks // max(1, len(splits)))
-        groups = ((name, divide(mine, share, LEAST_ROWS)) for name, mine in splits.items())
+        groups = ((name, divide(of_input, share, LEAST_ROWS)) for name, of_input in splits.items())
         return [(name, tuple(group)) for name, some in groups for group in some]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ class _Logged:
     lines: int = 0
 
     @property
-    def place(self) -> list[Any]:
+    def file_id(self) -> list[Any]:
         return [self.number, self.mark]
 
 
@@ -62,7 +62,7 @@ class OffsetLog:
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.join(folder, "read")
-        self._known: dict[str, _Logged] = {}
+        self._last: dict[str, _Logged] = {}
 
     def whole(self, name: str, position: Position) -> Position:
         """A position of a source as the source knows it."""
@@ -78,12 +78,12 @@ class OffsetLog:
         long = {key for key, table in after.items() if isinstance(table, dict) and len(table) >= LEAST}
         if IN_LOG not in before and not long:
             return after
-        known = self._logged(name, before)
-        tables = {key: dict(after.get(key, {})) for key in sorted(known.tables.keys() | long)}
-        if tables != known.tables:
-            known = self._known[name] = self._add(name, known, tables)
+        logged = self._logged(name, before)
+        tables = {key: dict(after.get(key, {})) for key in sorted(logged.tables.keys() | long)}
+        if tables != logged.tables:
+            logged = self._last[name] = self._add(name, logged, tables)
         rest = {key: value for key, value in after.items() if key not in tables}
-        return {**rest, IN_LOG: known.place}
+        return {**rest, IN_LOG: logged.file_id}
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -93,15 +93,15 @@ class OffsetLog:
     def _logged(self, name: str, position: Position) -> _Logged:
         if IN_LOG not in position:
             return _Logged()
-        known = self._known.get(name)
-        if known is None or known.place != position[IN_LOG]:
-            known = self._known[name] = self._read(name, position[IN_LOG])
-        return known
+        logged = self._last.get(name)
+        if logged is None or logged.file_id != position[IN_LOG]:
+            logged = self._last[name] = self._read(name, position[IN_LOG])
+        return logged
 
-    def _read(self, name: str, place: Any) -> _Logged:
+    def _read(self, name: str, last: Any) -> _Logged:
         """Back to a file that has the whole position, and on from there."""
         files: list[list[Any]] = []
-        step = place
+        step = last
         while step is not None:
             files.append(self._lines(name, step))
             step = files[-1][0]["before"]
@@ -113,39 +113,39 @@ class OffsetLog:
                     tables[key][item] = value[0]
                 else:
                     tables[key].pop(item, None)
-        number, mark = place
+        number, mark = last
         return _Logged(number, mark, tables, len(files), sum(len(lines) - 1 for lines in files))
 
-    def _lines(self, name: str, place: Any) -> list[Any]:
-        file = "-".join(map(str, place)) if isinstance(place, list) else str(place)
+    def _lines(self, name: str, named: Any) -> list[Any]:
+        file = "-".join(map(str, named)) if isinstance(named, list) else str(named)
         if _NAME.fullmatch(file) is None:
             raise self._damaged(name, "it is not the one that the offsets of Spark belong to")
         data = read(os.path.join(self._of(name), file))
-        if data is None or _mark(data) != place[1]:
+        if data is None or _mark(data) != named[1]:
             what = "is not there" if data is None else "is not what was written"
             raise self._damaged(name, f"the file '{file}' {what}")
         return [json.loads(line) for line in data.splitlines()]
 
-    def _add(self, name: str, known: _Logged, tables: dict[str, Table]) -> _Logged:
+    def _add(self, name: str, logged: _Logged, tables: dict[str, Table]) -> _Logged:
         """A file for what became of the tables: the changes, or the whole where there is much to read by now."""
-        begins = known.chain in (0, LONGEST) or known.lines >= 2 * sum(map(len, known.tables.values()))
-        old = {} if begins else known.tables
+        begins = logged.chain in (0, LONGEST) or logged.lines >= 2 * sum(map(len, logged.tables.values()))
+        old = {} if begins else logged.tables
         changes = [line for key, table in tables.items() for line in _changes(key, old.get(key, {}), table)]
-        head = {"before": None if begins else known.place, "tables": list(tables)}
+        head = {"before": None if begins else logged.file_id, "tables": list(tables)}
         data = b"".join(json.dumps(line).encode() + b"\n" for line in (head, *changes))
-        number, mark, folder = known.number + 1, _mark(data), self._of(name)
+        number, mark, folder = logged.number + 1, _mark(data), self._of(name)
         if not is_remote(folder):
             os.makedirs(folder, exist_ok=True)
         put(os.path.join(folder, f"{number}-{mark}"), data)
         if begins:
             self._tidy(folder, number)
-        chain, lines = (0, 0) if begins else (known.chain, known.lines)
+        chain, lines = (0, 0) if begins else (logged.chain, logged.lines)
         return _Logged(number, mark, tables, chain + 1, lines + len(changes))
 
     def _tidy(self, folder: str, number: int) -> None:
         for file in names_in(folder) if number >= KEPT else ():
-            found = _NAME.fullmatch(file)
-            if found is not None and int(found[1]) < number - KEPT:
+            match = _NAME.fullmatch(file)
+            if match is not None and int(match[1]) < number - KEPT:
                 remove(os.path.join(folder, file))
 
     def _damaged(self, name: str, why: str) -> CheckpointError:

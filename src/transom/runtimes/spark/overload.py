@@ -16,39 +16,41 @@ MOST_LOADS: Final = 7_200
 _LEAST_SECONDS: Final = 0.001
 
 
-def with_earlier(found: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
+def with_earlier(reported: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
     """With what was measured before, which is not repeated.
 
     >>> with_earlier({"loads": {"time": [1.5]}}, {"loads": {"time": [1.0]}})
     {'loads': {'time': [1.0, 1.5]}}
     """
     if earlier is None:
-        return found
-    loads = {name: (earlier["loads"].get(name, []) + column)[-MOST_LOADS:] for name, column in found["loads"].items()}
-    return {**found, "loads": loads}
+        return reported
+    loads = {
+        name: (earlier["loads"].get(name, []) + column)[-MOST_LOADS:] for name, column in reported["loads"].items()
+    }
+    return {**reported, "loads": loads}
 
 
-def speed_after(known: float | None, found: dict[str, Any]) -> float | None:
+def speed_after(speed: float | None, reported: dict[str, Any]) -> float | None:
     """The effort of a second, by what a batch has taken, and by those before it.
 
     >>> speed_after(None, {"effort": 100, "seconds": 0.5}), speed_after(100.0, {"effort": 100, "seconds": 0.5})
     (200.0, 150.0)
     """
-    if found["seconds"] < _LEAST_SECONDS:
-        return known
-    seen: float = max(1.0, found["effort"] / found["seconds"])
-    return seen if known is None else (known + seen) / 2
+    if reported["seconds"] < _LEAST_SECONDS:
+        return speed
+    seen: float = max(1.0, reported["effort"] / reported["seconds"])
+    return seen if speed is None else (speed + seen) / 2
 
 
-def overload_status(found: dict[str, Any], key: str, schedule: Schedule) -> OverloadStatus:
-    query = found["queries"][key]
+def overload_status(reported: dict[str, Any], key: str, schedule: Schedule) -> OverloadStatus:
+    query = reported["queries"][key]
     shed = Shed(*(np.array(column, dtype=np.int64) for column in query["shed"]))
     return overload_of_query(
         policy=schedule.policy,
-        method=found["method"],
+        method=reported["method"],
         on_overload=schedule.overload,
         ledger=query["ledger"],
         shed=(shed.first, shed.last, shed.rows),
         longest=max(query["windows"]),
-        loads=found["loads"],
+        loads=reported["loads"],
     )

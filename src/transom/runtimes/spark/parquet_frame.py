@@ -174,8 +174,8 @@ def parquet_frame(frame: DataFrame, declared: Schema, name: str) -> ParquetFrame
     ):
         return "a column has another type than it is declared with"
     columns = {fields[fold(column.name)].name: fields[fold(column.name)].dataType for column in declared}
-    found = ParquetFrame(folder, options, columns)
-    return "the names of its folders tell the values of columns" if found.partitioned else found
+    parquet = ParquetFrame(folder, options, columns)
+    return "the names of its folders tell the values of columns" if parquet.partitioned else parquet
 
 
 def _local_folder(frame: DataFrame, path: str) -> str | None:
@@ -186,9 +186,9 @@ def _local_folder(frame: DataFrame, path: str) -> str | None:
         return None
     hadoop = context._jvm.org.apache.hadoop.fs.Path(path)
     system = hadoop.getFileSystem(context._jsc.hadoopConfiguration())
-    found: str = system.makeQualified(hadoop).toUri().getPath()
-    is_local = system.getUri().getScheme() == "file" and ".." not in found.split("/")
-    return found if is_local and os.path.isdir(found) else None
+    folder: str = system.makeQualified(hadoop).toUri().getPath()
+    is_local = system.getUri().getScheme() == "file" and ".." not in folder.split("/")
+    return folder if is_local and os.path.isdir(folder) else None
 
 
 def _each(frame: DataFrame, sequence: Any) -> Iterator[Any]:

@@ -35,6 +35,6 @@ def without_archives(path: Sequence[str]) -> list[str]:
 
 def forget_other_paths() -> None:
     """What Python knows of archives that are not on the path: it would look at them anew, too."""
-    for known in sys.path_importer_cache.keys() - set(sys.path):
-        if ".zip" in known or ".jar" in known:
-            del sys.path_importer_cache[known]
+    for path in sys.path_importer_cache.keys() - set(sys.path):
+        if ".zip" in path or ".jar" in path:
+            del sys.path_importer_cache[path]

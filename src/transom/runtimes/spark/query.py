@@ -102,8 +102,8 @@ class SparkQuery:
             # One task is one partition, as in one process, unless more are asked for.
             threads=self._folders.threads() or catalogue.options.get("partitions") or 1,
         )
-        known = self._folders.reached().partitions if self._stop is None else self._stop.layout.partitions
-        self.layout = laid_out(known or self._inputs.tasks(catalogue, laid_out))
+        partitions = self._folders.reached().partitions if self._stop is None else self._stop.layout.partitions
+        self.layout = laid_out(partitions or self._inputs.tasks(catalogue, laid_out))
         self.schema = self.layout.output_schema
         self._opened: Sinks | None = None
         size = self._inputs.batch_size(self.layout, self._written_by_tasks)
@@ -264,9 +264,9 @@ class SparkQuery:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        found = self.sink.collected()
-        assert found is not None
-        return found
+        table = self.sink.collected()
+        assert table is not None
+        return table
 
     def status(self) -> Status:
         """How it is doing, as of the last batch."""
@@ -292,8 +292,8 @@ class SparkQuery:
         last = None if self._started is None else self._started.lastProgress
         if last is None or last["batchId"] < number:
             return None
-        known = [last] if last["batchId"] == number else self.progress
-        rows_out = next((each for each in known if each["batchId"] == number), None)
+        batches = [last] if last["batchId"] == number else self.progress
+        rows_out = next((each for each in batches if each["batchId"] == number), None)
         if rows_out is None:
             return None
         spent: dict[str, float] = rows_out["durationMs"]
@@ -414,10 +414,10 @@ class SparkQuery:
         raise self.guard.error or self._as_ours(error)
 
     def _as_ours(self, error: Exception) -> TransomError:
-        found = read_back(str(error))
-        if found is None and self._folders.checkpoint is not None:
-            found = damage(str(error), path_of(absolute_path(self._folders.checkpoint)))
-        if found is None:
-            found = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log says more")
-        found.query = self._planned.statement.text
-        return found
+        ours = read_back(str(error))
+        if ours is None and self._folders.checkpoint is not None:
+            ours = damage(str(error), path_of(absolute_path(self._folders.checkpoint)))
+        if ours is None:
+            ours = SparkError(f"Spark gave the query up: {cause(str(error))}", remedy="the log says more")
+        ours.query = self._planned.statement.text
+        return ours

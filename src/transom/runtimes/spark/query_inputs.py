@@ -84,8 +84,8 @@ class QueryInputs:
         """The DataFrames whose files our tasks read."""
         if self.left_to_spark:
             return {}
-        found = {name: readable_files(frame, layout.sources[name]) for name, frame in self.frames.items()}
-        return {name: one for name, one in found.items() if isinstance(one, ParquetFrame)}
+        files = {name: readable_files(frame, layout.sources[name]) for name, frame in self.frames.items()}
+        return {name: file for name, file in files.items() if isinstance(file, ParquetFrame)}
 
     def prefetch(self, layout: Layout, rows_in: Callable[[str], int], folder: Callable[[], str]) -> None:
         """Begin to read what tasks cannot: rows of this process. `folder` is that of the query."""

@@ -34,14 +34,14 @@ class SinkSpec:
         """
         resume = Resume(reached.done, reached.planned) if reached.planned else None
         if on_batch is not None:
-            found: list[Sink] = [EpochCallbackSink(on_batch)]
+            sinks: list[Sink] = [EpochCallbackSink(on_batch)]
         else:
             snapshots = self.form == "latest"
             opening = Opening(self.schema, resume, replayed=True, snapshots=snapshots, form=self.form, key=self.key)
-            found = [self.open_sink(opening)]
+            sinks = [self.open_sink(opening)]
         if self.open_dead_letters is not None:
-            found.append(self.open_dead_letters(Opening(DEAD_LETTER_SCHEMA, resume, replayed=True)))
-        return found
+            sinks.append(self.open_dead_letters(Opening(DEAD_LETTER_SCHEMA, resume, replayed=True)))
+        return sinks
 
 
 @dataclass(frozen=True)

@@ -38,17 +38,17 @@ class ReadAhead:
     def __init__(self, reading: TaskReading) -> None:
         self._inputs = TaskInputs(reading)  # its own: a source is read by one thread at a time
         self._pool = ThreadPoolExecutor(1, "transom-read-ahead")
-        self._found: dict[tuple[str, str], Future[_Read | None]] = {}
+        self._futures: dict[tuple[str, str], Future[_Read | None]] = {}
         self._bytes = 0
         self._used = True
         self._left_out = self._to_leave_out = 0
 
     def begin(self, splits: Iterable[tuple[str, Iterable[Split]]]) -> None:
         """Read these, which come next, in another thread; what is left of those before them is dropped."""
-        if not self._used and self._found:  # inputs take turns, or change: it costs more than it gives
+        if not self._used and self._futures:  # inputs take turns, or change: it costs more than it gives
             self._to_leave_out = min(MOST_LEFT_OUT, max(1, 2 * self._to_leave_out))
             self._left_out = self._to_leave_out
-        elif self._found:
+        elif self._futures:
             self._to_leave_out = 0
         self.drop()
         self._used = False
@@ -57,25 +57,25 @@ class ReadAhead:
             return
         for name, some in splits:
             for split in some:
-                self._found[name, _id(split)] = self._pool.submit(self._read, name, split)
+                self._futures[name, _id(split)] = self._pool.submit(self._read, name, split)
 
     def take(self, name: str, split: Split) -> list[SplitRows] | None:
         """The rows of a split, if they are here; a split that is being read is waited for."""
-        future = self._found.get((name, _id(split)))
+        future = self._futures.get((name, _id(split)))
         if future is None:
             return None
         self._used = True  # it was foreseen, and next time there may be time for it
         if future.cancel():
             return None
-        found = future.result()
-        if found is None or found[0] != self._inputs.source(name).version(split):
+        versioned = future.result()
+        if versioned is None or versioned[0] != self._inputs.source(name).version(split):
             return None
-        return found[1]
+        return versioned[1]
 
     def drop(self) -> None:
-        for future in self._found.values():
+        for future in self._futures.values():
             future.cancel()
-        self._found = {}
+        self._futures = {}
         self._bytes = 0
 
     def _read(self, name: str, split: Split) -> _Read | None:

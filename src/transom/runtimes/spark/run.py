@@ -68,8 +68,8 @@ class SparkRun:
 
     @property
     def queries(self) -> list[SparkQuery | SparkConsumer]:
-        found = [query for unit in self.units for query in _queries(unit)]
-        return sorted(found, key=lambda query: self._names.index(query.name)) if self._names else found
+        queries = [query for unit in self.units for query in _queries(unit)]
+        return sorted(queries, key=lambda query: self._names.index(query.name)) if self._names else queries
 
     @property
     def finished(self) -> bool:
@@ -265,7 +265,7 @@ class _Batches:
 
     def hear(self, to_the_end: bool) -> list[Progress]:
         """Those that Spark is quite through with, and says how long they took; at the end all that were written."""
-        found = []
+        progresses = []
         while self.written:
             number, seconds, status = self.written[0]
             by_spark = self.query.batch_seconds(number)
@@ -275,5 +275,5 @@ class _Batches:
             number += self.query.batches_before
             self.recent.append(progress_of(status, number, self.rows, seconds if by_spark is None else by_spark))
             self.rows = read_rows(status)
-            found.append(self.recent[-1])
-        return found
+            progresses.append(self.recent[-1])
+        return progresses

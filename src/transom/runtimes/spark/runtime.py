@@ -70,8 +70,8 @@ class SparkRuntime:
         frame = self._inputs.frames.get(definition.name.lower())
         if frame is None:
             return None
-        found = readable_files(frame, definition)
-        return "Transom, file by file as Spark lists them" if not isinstance(found, str) else f"Spark: {found}"
+        files = readable_files(frame, definition)
+        return "Transom, file by file as Spark lists them" if not isinstance(files, str) else f"Spark: {files}"
 
     def _partitions(self) -> int:
         """Without starting Spark to ask it."""
@@ -125,7 +125,7 @@ class SparkRuntime:
         assert planned.root is not None
         read = {scanned(operator) for operator in planned.root.walk() if not operator.inputs}
         named = [planned.catalogue.relations[name] for name in sorted(read - self._inputs.frames.keys())]
-        return [one for one in named if isinstance(one, StreamDefinition | TableDefinition)]
+        return [definition for definition in named if isinstance(definition, StreamDefinition | TableDefinition)]
 
     def _units(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[SparkQuery]:
         """Queries on the same join are one streaming query; those that emit snapshots stay alone."""
@@ -197,14 +197,14 @@ class SparkRuntime:
 
 def _together(specs: Sequence[QuerySpec], sharing: Sharing) -> list[list[int]]:
     """The places of the orders, those together that are one streaming query."""
-    found: list[list[int]] = []
+    units: list[list[int]] = []
     for index in range(len(specs)):
         group = [i for i in sharing.group_of(index) if specs[i].emit != "latest"]
         if index not in group or len(group) < 2:
-            found.append([index])
+            units.append([index])
         elif index == group[0]:
-            found.append(group)
-    return found
+            units.append(group)
+    return units
 
 
 def _folder(run_options: RunOptions, name: str) -> str | None:

@@ -51,13 +51,13 @@ def memory_at(folder: str | None, fragment: int, partition: int) -> bytes | None
     """What a partition begins with; None without a folder: then it knows nothing yet."""
     if folder is None:
         return None
-    found = read(_path(folder, (fragment, partition)))
-    if found is None:
+    memory = read(_path(folder, (fragment, partition)))
+    if memory is None:
         raise SparkError(
             f"what the query had in mind is not in '{folder}'",
             remedy="see that all machines have the same folder for temporary files (TMPDIR), and that nobody clears it",
         )
-    return found
+    return memory
 
 
 def migrate_state(spark: SparkSession, stop: Stop, layout: Layout, folder: str) -> None:

@@ -41,7 +41,7 @@ class Missing:
 
     name: str
     wanted: str
-    found: str | None
+    present: str | None
     why: str
     needed: bool
     live: bool = True
@@ -136,11 +136,11 @@ def settings_of(spark: SparkSession, partitions: int) -> Iterator[None]:
         try:
             yield
         finally:
-            for name, known in before.items():
-                if known is None:
+            for name, earlier in before.items():
+                if earlier is None:
                     spark.conf.unset(name)
                 else:
-                    spark.conf.set(name, known)
+                    spark.conf.set(name, earlier)
 
 
 def partitions(spark: SparkSession) -> str | None:
@@ -151,13 +151,13 @@ def partitions(spark: SparkSession) -> str | None:
 
 def missing(spark: SparkSession) -> list[Missing]:
     """What the session lacks, the needed first."""
-    found = []
+    lacking = []
     for needed, settings in ((True, NEEDED), (False, WANTED)):
         for setting in settings:
             value = spark.conf.get(setting.name, None)
             if value != setting.value:
-                found.append(Missing(setting.name, setting.value, value, setting.why, needed, setting.live))
-    return found + _tries(spark) + _partitions(spark)
+                lacking.append(Missing(setting.name, setting.value, value, setting.why, needed, setting.live))
+    return lacking + _tries(spark) + _partitions(spark)
 
 
 def check(spark: SparkSession) -> None:

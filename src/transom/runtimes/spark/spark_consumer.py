@@ -87,9 +87,9 @@ class SparkConsumer:
 
     def table(self) -> pa.Table:
         """The answer so far, of a query whose answer stays in memory."""
-        found = self.sink.collected()
-        assert found is not None
-        return found
+        table = self.sink.collected()
+        assert table is not None
+        return table
 
     def status(self) -> Status:
         """As of the last batch: what is shared, and then what is its own."""
@@ -99,15 +99,15 @@ class SparkConsumer:
         assert group is not None
         whole, own, rows_out = group.status_of(self.consumer)
         operators = (*whole.operators, *(replace(each, number=each.number + len(whole.operators)) for each in own))
-        inputs = tuple(self.since(one) for one in whole.inputs)
-        found = replace(whole, name=self.name, inputs=inputs, operators=operators, rows_out=rows_out)
+        inputs = tuple(self.since(shared) for shared in whole.inputs)
+        status = replace(whole, name=self.name, inputs=inputs, operators=operators, rows_out=rows_out)
         scheduled = group.statuses.overload_of(self.consumer.spec.name)
         if scheduled is None:
-            return found
+            return status
         frontier, overload = scheduled
         progress = BEGINNING if frontier is None else frontier
-        done = found.finished and progress == FOREVER
-        return replace(found, progress=progress, overload=overload, finished=done)
+        done = status.finished and progress == FOREVER
+        return replace(status, progress=progress, overload=overload, finished=done)
 
     def leave(self) -> None:
         """What it has written is complete; how it is doing stays as it is."""
@@ -121,16 +121,16 @@ class SparkConsumer:
         for sink in self._sinks:
             sink.abort(0)
 
-    def since(self, one: InputStatus) -> InputStatus:
+    def since(self, shared: InputStatus) -> InputStatus:
         """What became of the rows since it came; those that waited then are its own."""
-        known = self.before.get(one.name)
-        if known is None:
-            return one
-        gone = known.used + known.late + known.rejected
+        before = self.before.get(shared.name)
+        if before is None:
+            return shared
+        gone = before.used + before.late + before.rejected
         return replace(
-            one,
-            rows_in=one.rows_in - gone,
-            used=one.used - known.used,
-            late=one.late - known.late,
-            rejected=one.rejected - known.rejected,
+            shared,
+            rows_in=shared.rows_in - gone,
+            used=shared.used - before.used,
+            late=shared.late - before.late,
+            rejected=shared.rejected - before.rejected,
         )

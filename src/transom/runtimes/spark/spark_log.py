@@ -21,10 +21,10 @@ class SparkLog:
         self._gone: list[str] = []
 
     def header(self) -> str | None:
-        found = self._entries.getValue(HEADER)
-        if found is None:
+        row = self._entries.getValue(HEADER)
+        if row is None:
             return None
-        header, gone = header_of(bytes(found[0]))
+        header, gone = header_of(bytes(row[0]))
         self._files.remove(gone)  # the batch that has written this is committed
         return header
 
@@ -52,6 +52,6 @@ class SparkLog:
         self._files.tidy({name for name in named if name is not None}, batch_number() or 0)
 
     def _kept(self, entry: int, part: int) -> bytes:
-        found = self._entries.getValue((entry, part))
-        assert found is not None
-        return bytes(found[0])
+        row = self._entries.getValue((entry, part))
+        assert row is not None
+        return bytes(row[0])

@@ -122,7 +122,7 @@ class StateFiles:
     def tidy(self, named: Collection[str], batch: int) -> None:
         """Remove what tasks have left that were given up long before this batch: what the state does not name."""
         with suppress(CheckpointError):  # of a folder that cannot be listed
-            left = [found for name in names_in(self.folder or "") if (found := _NAME.fullmatch(name))]
+            left = [match for name in names_in(self.folder or "") if (match := _NAME.fullmatch(name))]
             self.remove(each[0] for each in left if each[0] not in named and int(each[1]) < batch - KEPT_BATCHES)
 
 

@@ -77,15 +77,15 @@ class Statuses:
         if self._begun is None and all(reported["frontier"] is not None for reported in self._partitions.values()):
             self._begun = number
         inputs = {name: self._input(name) for name in self._layout.sources}
-        for name, one in inputs.items():
-            if one.watermark is not None:
-                known = self._paces.get(name, InputPace())
-                self._paces[name] = known.after(one.watermark, one.rows_in, one.waiting, self._start(name))
+        for name, status in inputs.items():
+            if status.watermark is not None:
+                pace = self._paces.get(name, InputPace())
+                self._paces[name] = pace.after(status.watermark, status.rows_in, status.waiting, self._start(name))
         if self._size is not None:
-            streams = [one.rows_in - before[name] for name, one in inputs.items() if one.watermark is not None]
+            streams = [status.rows_in - before[name] for name, status in inputs.items() if status.watermark is not None]
             # Of a query that resumes from another one nobody knows here how much was read before.
             self._size = self._size.after(min(max(streams, default=0), self._size.rows), seconds)
-        rows = sum(one.rows_in for one in inputs.values())
+        rows = sum(status.rows_in for status in inputs.values())
         self.history.append(BatchCost(rows - self._rows, self.written))
         self._rows = rows
         del self.history[:-MOST_HISTORY]
@@ -115,29 +115,29 @@ class Statuses:
         """What the source is to know for the next batch."""
         wakes = [wake for reported in self._partitions.values() if (wake := reported.get("wake")) is not None]
         rows = None if self._size is None else self._size.rows
-        waits = any(found["waits"] for found in self._scheduled)
+        waits = any(scheduled["waits"] for scheduled in self._scheduled)
         wake = min(wakes, default=None)
         return Feedback(dict(self._paces), wake, self.stopping, rows, self._begun, waits, self._speed)
 
-    def resume(self, known: Feedback) -> None:
+    def resume(self, earlier: Feedback) -> None:
         """From what an earlier run left for the source."""
-        self._paces = {name: pace for name, pace in known.paces.items() if name in self._layout.sources}
-        self._begun, self._speed = known.begun, known.speed
-        if self._size is not None and known.rows is not None:
-            self._size = replace(self._size, rows=min(known.rows, self._size.most), settled=True)
+        self._paces = {name: pace for name, pace in earlier.paces.items() if name in self._layout.sources}
+        self._begun, self._speed = earlier.begun, earlier.speed
+        if self._size is not None and earlier.rows is not None:
+            self._size = replace(self._size, rows=min(earlier.rows, self._size.most), settled=True)
 
     def _start(self, name: str) -> int | None:
         """Where the watermark of an input was when its first row came."""
         time = self._layout.sources[name].time
         firsts = [reported.get("firsts", {}).get(name) for reported in self._partitions.values()]
-        known = [first for first in firsts if first is not None]
-        return min(known) - time.bound if known and time is not None else None
+        seen = [first for first in firsts if first is not None]
+        return min(seen) - time.bound if seen and time is not None else None
 
     @property
     def frontier(self) -> int | None:
         """How far the answer is out, which all partitions agree on; None where it has not begun."""
-        found: int | None = next((reported["frontier"] for reported in self._partitions.values()), None)
-        return found
+        frontier: int | None = next((reported["frontier"] for reported in self._partitions.values()), None)
+        return frontier
 
     def rows_in(self, name: str) -> int:
         """How many rows of an input tasks have read."""
@@ -146,14 +146,14 @@ class Statuses:
     def status(self) -> Status:
         inputs = tuple(self._input(name) for name in self._layout.sources)
         progress = min((reported["progress"] for reported in self._partitions.values()), default=BEGINNING)
-        waits = [one for one in inputs if one.watermark is not None]
-        ended = all(one.ended for one in inputs)
+        waits = [each for each in inputs if each.watermark is not None]
+        ended = all(each.ended for each in inputs)
         return Status(
             name=self._name,
             inputs=inputs,
             operators=tuple(self._operator(i) for i in range(len(self._layout.operators))),
             progress=progress,
-            held_back_by=None if ended or not waits else min(waits, key=lambda one: one.watermark or BEGINNING).name,
+            held_back_by=None if ended or not waits else min(waits, key=lambda each: each.watermark or BEGINNING).name,
             rows_out=sum(reported["rows_out"] for reported in self._partitions.values()),
             steps=self.batches,
             finished=ended and progress == FOREVER,
@@ -163,7 +163,9 @@ class Statuses:
     def of_consumer(self, consumer: Consumer) -> tuple[list[OperatorStatus], int]:
         """How the operators are doing that one of several queries has for itself, and how many rows left it."""
         reported = [
-            found for each in self._partitions.values() if (found := each.get("queries", {}).get(consumer.spec.name))
+            of_query
+            for each in self._partitions.values()
+            if (of_query := each.get("queries", {}).get(consumer.spec.name))
         ]
         operators = [
             _operator_status(i, operator, [each["operators"].get(str(i), ()) for each in reported])
@@ -174,15 +176,17 @@ class Statuses:
     @property
     def _scheduled(self) -> list[dict[str, Any]]:
         """What partitions reported of work that is put in order."""
-        return [found for each in list(self._partitions.values()) if (found := each.get("scheduled")) is not None]
+        return [
+            scheduled for each in list(self._partitions.values()) if (scheduled := each.get("scheduled")) is not None
+        ]
 
     def overload_of(self, key: str) -> tuple[int | None, OverloadStatus] | None:
         """How far a query is whose work is put in order, and how it is doing; None where it is not."""
         schedule = self._layout.schedule
-        found = next((each for each in self._scheduled if key in each["queries"]), None)
-        if schedule is None or found is None:
+        scheduled = next((each for each in self._scheduled if key in each["queries"]), None)
+        if schedule is None or scheduled is None:
             return None
-        return found["queries"][key]["frontier"], overload_status(found, key, schedule)
+        return scheduled["queries"][key]["frontier"], overload_status(scheduled, key, schedule)
 
     def _input(self, name: str) -> InputStatus:
         definition = self._layout.sources[name]
@@ -200,8 +204,8 @@ class Statuses:
             if name in reported["leaps"]:
                 leap = Leap(*reported["leaps"][name])
                 after_leap += leap.late
-            mine = reported["inputs"].get(name, [0, 0, 0])
-            used, late, rejected = used + mine[0], late + mine[1], rejected + mine[2]
+            counts = reported["inputs"].get(name, [0, 0, 0])
+            used, late, rejected = used + counts[0], late + counts[1], rejected + counts[2]
             for reason, count in reported["reasons"].get(name, {}).items():
                 reasons[reason] = reasons.get(reason, 0) + count
             watermark = max(watermark, reported["watermarks"].get(name, BEGINNING))
@@ -224,12 +228,12 @@ class Statuses:
     def _operator(self, i: int) -> OperatorStatus:
         operator = self._layout.operators[i]
         partitions = self._partitions.values()
-        found = _operator_status(i, operator, [reported["operators"].get(str(i), ()) for reported in partitions])
+        status = _operator_status(i, operator, [reported["operators"].get(str(i), ()) for reported in partitions])
         if not operator.inputs:  # where a scan belongs to no fragment
-            found = replace(found, rows_out=max(found.rows_out, self._input(scanned(operator)).used))
+            status = replace(status, rows_out=max(status.rows_out, self._input(scanned(operator)).used))
         changes = [lines for reported in partitions for lines in reported.get("changes", {}).get(str(i), ())]
         slides = slides_in([reported.get("slides", {}).get(str(i)) for reported in partitions])
-        return replace(found, slides=slides, changes=changes_in(changes))
+        return replace(status, slides=slides, changes=changes_in(changes))
 
 
 def _partition_status(reported: dict[str, Any]) -> PartitionStatus:

@@ -96,15 +96,15 @@ class TaskReading:
         """Whether a batch is made when this source has something, and at no other time."""
         return self.follow and not self.frames
 
-    def is_time(self, now: int, start: dict[str, Any], known: Feedback | None) -> bool:
+    def is_time(self, now: int, start: dict[str, Any], feedback: Feedback | None) -> bool:
         """Whether a batch is to be made by the clock though nothing came. `start` is where the last one ended."""
         if not self.follow:
             return self.time_known_from is not None and (start.get("now") or 0) < self.time_known_from
-        if known is None or (not known.paces and start["batch"]):
+        if feedback is None or (not feedback.paces and start["batch"]):
             return True  # nobody says when something is due
         last = start.get("now") or 0
         # If a batch at that time has not taken it on, the next one hardly will.
-        return known.wake is not None and known.wake <= now and (last < known.wake or now - last >= SECOND)
+        return feedback.wake is not None and feedback.wake <= now and (last < feedback.wake or now - last >= SECOND)
 
     @property
     def wants_time(self) -> bool:
@@ -218,8 +218,8 @@ class TaskInputs:
         splits = [(name, split) for name, some in task_split.splits for split in some]
         if threads == 1 or len(splits) < 2:
             for name, split in splits:
-                known = read_before(name, split)
-                for part in self.source(name).read_split(split) if known is None else known:
+                ahead = read_before(name, split)
+                for part in self.source(name).read_split(split) if ahead is None else ahead:
                     yield name, split.partition, part
             return
         self._others += [TaskInputs(self._reading) for _ in range(threads - len(self._others))]
@@ -228,9 +228,9 @@ class TaskInputs:
             free.put(other)
 
         def read(name: str, split: Split) -> list[SplitRows]:
-            known = read_before(name, split)
-            if known is not None:
-                return known
+            ahead = read_before(name, split)
+            if ahead is not None:
+                return ahead
             inputs = free.get()
             try:
                 return list(inputs.source(name).read_split(split))
@@ -238,8 +238,8 @@ class TaskInputs:
                 free.put(inputs)
 
         with ThreadPoolExecutor(threads) as pool:
-            found = pool.map(read, *zip(*splits, strict=True))
-            for (name, split), parts in zip(splits, found, strict=True):
+            read_in_order = pool.map(read, *zip(*splits, strict=True))
+            for (name, split), parts in zip(splits, read_in_order, strict=True):
                 for part in parts:
                     yield name, split.partition, part
 

@@ -157,15 +157,15 @@ def declared_columns(frame: DataFrame, declared: Schema, name: str = "the DataFr
     expression may read it. The columns are for filters and projections that run in Catalyst.
     """
     fields = {fold(field.name): field for field in frame.schema.fields}
-    found = []
+    as_declared = []
     for column in declared:
         field = fields.get(fold(column.name))
         if field is None:
             raise SourceError(
                 f"{name} has no column '{column.name}'", remedy=f"it has {', '.join(frame.columns)}; name one of these"
             )
-        found.append(_as_type(reference(field.name), field.dataType, column.type))
-    return found
+        as_declared.append(_as_type(reference(field.name), field.dataType, column.type))
+    return as_declared
 
 
 def reference(name: str) -> Column:

@@ -60,13 +60,13 @@ def marked(error: TransomError) -> str:
 
 def read_back(text: str) -> TransomError | None:
     """The error of ours in a text, if there is one."""
-    found = _MARKED.search(text)
-    if found is None:
+    match = _MARKED.search(text)
+    if match is None:
         return None
-    described = json.loads(bytes.fromhex(found.group(1)))
-    known = getattr(errors, described["class"], TransomError)
-    assert issubclass(known, TransomError)
-    error = known(described["what"], remedy=described["remedy"])
+    described = json.loads(bytes.fromhex(match.group(1)))
+    error_class = getattr(errors, described["class"], TransomError)
+    assert issubclass(error_class, TransomError)
+    error = error_class(described["what"], remedy=described["remedy"])
     error.operator = described["operator"]
     return error
 

@@ -36,7 +36,7 @@ _REMEDY: Final = (
     " or ship one (spark.archives); spark.submit.pyFiles and addPyFile ship transom alone, without what it needs"
 )
 
-_known: weakref.WeakSet[SparkContext] = weakref.WeakSet()
+_checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 """Sessions whose workers can import what they need."""
 
 
@@ -71,26 +71,26 @@ def on_one_machine(spark: SparkSession) -> bool:
 def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> None:
     """Reject a session whose workers cannot do the work; they are asked once whether they have the package."""
     alone = on_one_machine(spark)
-    if alone and spark.sparkContext in _known:
+    if alone and spark.sparkContext in _checked:
         return
     wanted = Needs() if alone else needs()
     with ExitStack() as stack:
         tokens = {what: stack.enter_context(_token(folder)) for what, folder in wanted.folders.items()}
         named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
         looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
-        found = _workers_report(spark, looked_for)
-        indexes = sorted((int(index), host) for host, kind, index in found if kind == "unseen")
+        reports = _workers_report(spark, looked_for)
+        indexes = sorted((int(index), host) for host, kind, index in reports if kind == "unseen")
         # A file may have gone since it was listed, for everybody.
         unseen = [(host, looked_for[at][0]) for at, host in indexes if is_there(looked_for[at][0])]
-    for host, kind, report in found:
+    for host, kind, report in reports:
         if kind == "version" and report != __version__:
             raise SparkError(
                 f"the workers on {host} have transom {report}, and the driver has {__version__}", remedy=_REMEDY
             )
         if kind == "import":
             raise _cannot_import(f"{report} ({host})")
-    _known.add(spark.sparkContext)
-    for host, kind, report in found:
+    _checked.add(spark.sparkContext)
+    for host, kind, report in reports:
         if kind == "unreachable":
             index, _, why = report.partition(" ")
             path = looked_for[int(index)][0]
