@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.delta import Int64s, no_int64s
+from transom.kernels.chain import leave_walked_chain
 from transom.kernels.copying import SLACK, copy_run
 from transom.kernels.jit import jit
 from transom.kernels.keys import Hashes, Keys
@@ -175,15 +176,7 @@ def pick_texts(data, offsets, rows, to, out):  # type: ignore[no-untyped-def]
 def unlink_keys(numbers, hashes, head, chain):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(head) - 1)
     for number in numbers:
-        bucket = hashes[number] & mask
-        at = head[bucket]
-        if at == number:
-            head[bucket] = chain[number]
-        else:
-            while chain[at] != number:
-                at = chain[at]
-            chain[at] = chain[number]
-        chain[number] = -1
+        leave_walked_chain(number, hashes[number] & mask, head, chain)
 
 
 @jit

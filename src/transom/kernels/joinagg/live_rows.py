@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s
 from transom.kernels import scalar
+from transom.kernels.chain import enter_chain, leave_chain
 from transom.kernels.jit import jit
 from transom.kernels.joinagg.rows import GroupedRows
 from transom.kernels.joinagg.spec import JoinAggregateSpec
@@ -191,25 +192,12 @@ def leave_keys(numbers, counts):  # type: ignore[no-untyped-def]
 @jit
 def link(slot, entries, head):  # type: ignore[no-untyped-def]
     """Put a row at the head of its chain."""
-    chain = entries[slot, CHAIN]
-    following = head[chain]
-    entries[slot, NEXT] = following
-    entries[slot, BACK] = -1
-    if following >= 0:
-        entries[following, BACK] = slot
-    head[chain] = slot
+    enter_chain(slot, entries[slot, CHAIN], head, entries, NEXT, BACK)
 
 
 @jit
 def unlink(slot, entries, head):  # type: ignore[no-untyped-def]
-    previous = entries[slot, BACK]
-    following = entries[slot, NEXT]
-    if previous >= 0:
-        entries[previous, NEXT] = following
-    else:
-        head[entries[slot, CHAIN]] = following
-    if following >= 0:
-        entries[following, BACK] = previous
+    leave_chain(slot, entries[slot, CHAIN], head, entries, NEXT, BACK)
 
 
 @jit

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
+from transom.kernels.chain import leave_walked_chain
 from transom.kernels.jit import inlined, jit
 from transom.kernels.keys import mix
 from transom.kernels.trim import trimmed, trimmed_bytes
@@ -165,12 +166,4 @@ def unlink_tuples(numbers, index):  # type: ignore[no-untyped-def]
     for number in numbers:
         for w in range(len(words)):
             key[w] = words[w, number]
-        bucket = hash_tuple(key, len(words)) & np.uint64(len(head) - 1)
-        at = head[bucket]
-        if at == number:
-            head[bucket] = chain[number]
-        else:
-            while chain[at] != number:
-                at = chain[at]
-            chain[at] = chain[number]
-        chain[number] = -1
+        leave_walked_chain(number, hash_tuple(key, len(words)) & np.uint64(len(head) - 1), head, chain)

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import Changelog, Int64s
+from transom.kernels.chain import enter_chain
 from transom.kernels.jit import jit
 from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
@@ -158,13 +159,7 @@ def chained(entries, size):  # type: ignore[no-untyped-def]
     head = np.full(size, -1, dtype=np.int64)
     for slot in range(len(entries)):
         if entries[slot, COUNT] > 0:
-            bucket = entries[slot, HASH] & (size - 1)
-            following = head[bucket]
-            entries[slot, CHAIN] = following
-            entries[slot, BEFORE] = -1
-            if following >= 0:
-                entries[following, BEFORE] = slot
-            head[bucket] = slot
+            enter_chain(slot, entries[slot, HASH] & (size - 1), head, entries, CHAIN, BEFORE)
     return head
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
+from transom.kernels.chain import enter_chain, leave_chain
 from transom.kernels.columns import Bytes
 from transom.kernels.jit import jit
 from transom.kernels.key_index import equal_bytes
@@ -187,17 +188,6 @@ def recount(slot, h, by, head, entries):  # type: ignore[no-untyped-def]
     entries[slot, COUNT] = earlier + by
     bucket = h & (len(head) - 1)
     if by > 0 and earlier == 0:
-        following = head[bucket]
-        entries[slot, CHAIN] = following
-        entries[slot, BEFORE] = -1
-        if following >= 0:
-            entries[following, BEFORE] = slot
-        head[bucket] = slot
+        enter_chain(slot, bucket, head, entries, CHAIN, BEFORE)
     elif earlier + by == 0:
-        previous, following = entries[slot, BEFORE], entries[slot, CHAIN]
-        if previous >= 0:
-            entries[previous, CHAIN] = following
-        else:
-            head[bucket] = following
-        if following >= 0:
-            entries[following, BEFORE] = previous
+        leave_chain(slot, bucket, head, entries, CHAIN, BEFORE)
