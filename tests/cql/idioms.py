@@ -50,7 +50,9 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT * FROM orders CROSS JOIN UNNEST(tags) AS t (tag)", "UNNEST takes an array, not 'tags'"),
     ("SELECT * FROM orders, LATERAL TABLE(explode(tags)) AS t (tag)", "LATERAL is not supported"),
     ("CREATE TABLE o (id INT, proc AS PROCTIME()) WITH ('connector' = 'kafka')", "a computed column is not supported"),
-    ("CREATE TABLE o (id INT NOT NULL)", "columns take no such rule: NOT NULL is not supported"),
+    ("CREATE TABLE o (id INT NOT NULL, name VARCHAR NULL, PRIMARY KEY (id))", None),
+    ("CREATE TABLE o (id INT NOT NULL PRIMARY KEY)", None),
+    ("CREATE TABLE o (id INT PRIMARY KEY NOT NULL)", None),
     ("CREATE TABLE o (id INT, PRIMARY KEY (id) NOT ENFORCED)", None),
     (
         "CREATE TABLE o (ts TIMESTAMP(3), id INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka')",  # noqa: E501

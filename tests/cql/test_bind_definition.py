@@ -207,7 +207,9 @@ def test_views_are_streams_or_relations() -> None:
         ("CREATE STREAM q (a INT, A INT)", "two columns 'A'", "something else", "A"),
         ("CREATE STREAM q (a BLOB)", "no type 'BLOB'", "VARCHAR", "BLOB"),
         ("CREATE STREAM q (a DECIMAL(50, 2))", "no such DECIMAL", "38 digits", "DECIMAL(50, 2)"),
-        ("CREATE STREAM q (a INT NOT NULL)", "no such rule", "leave it out", "NOT"),
+        ("CREATE STREAM q (a INT DEFAULT 0)", "no such rule", "COALESCE", "DEFAULT"),
+        ("CREATE STREAM q (a INT NOT NULL CHECK (a > 0))", "no such rule", "WHERE a > 0", "CHECK"),
+        ("CREATE STREAM q (a INT REFERENCES b)", "no such rule", "NOT NULL", "REFERENCES"),
         ("CREATE STREAM q (a INT) WITH (time = 'dinner')", "no column 'dinner'", "did you mean a", "'dinner'"),
         (
             "CREATE STREAM q (a TIMESTAMP, WATERMARK FOR a AS a) WITH (time = 'arrival')",

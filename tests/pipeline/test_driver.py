@@ -100,6 +100,15 @@ def test_streams_stamped_on_arrival_share_a_strictly_increasing_clock() -> None:
     assert ledger(running, "a") == (3, 3, 0, 0, 0) and ledger(running, "b") == (2, 2, 0, 0, 0)
 
 
+def test_a_row_without_a_value_that_is_stamped_on_arrival_takes_its_instant_along() -> None:
+    running = Running(
+        "SELECT k FROM an [NOW]", options="CREATE STREAM an (k INTEGER NOT NULL) WITH (time = 'arrival');"
+    )
+    running.push("an", (1, None), (None, None), (2, None), now=100 * SECOND)
+    came = [(round(at * SECOND) - 100 * SECOND, k) for sign, at, k in running.end("an") if sign == "+"]
+    assert came == [(0, 1), (2, 2)]
+
+
 # --- late, rejected --------------------------------------------------------------------------------------------------
 
 

@@ -255,3 +255,13 @@ def test_a_large_batch_is_taken_in_slices_with_the_same_answer(size: int, monkey
     running.push("s", *((t, k) for t, k, _ in given))
     assert spread.push("s", *given) == running.advance()
     assert spread.end("s") == running.end("s")
+
+
+def test_a_row_without_a_value_that_is_stamped_on_arrival_takes_its_instant_along() -> None:
+    declared = "CREATE STREAM n (k INTEGER NOT NULL, x INTEGER) WITH (time = 'arrival');"
+    spread = Spread(laid_out(declared + "SELECT x FROM n [NOW]"))
+    out = spread.push("n", (1, 10), (None, 11), (2, 12), now=5) + spread.end("n")
+    assert sorted((round(row[1] * SECOND) - 5 * SECOND, row[2]) for row in out if row[0] == "+") == [(0, 10), (2, 12)]
+    assert spread.ledger("n") == (2, 0, 1)
+    ((reason, row),) = spread.side()
+    assert reason == "a column that is NOT NULL has no value" and '"x": 11' in row

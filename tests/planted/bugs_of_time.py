@@ -210,6 +210,20 @@ PROGRESS: Final = (
         "an upsert without a key becomes a row that nothing can replace",
     ),
     Bug(
+        "null_where_there_must_be_none_used",
+        "pipeline/admission.py",
+        "codes[rows & (codes == FIT)] = MISSING_VALUE",
+        "codes[rows & (codes == FIT)] = FIT",
+        "a row without a value in a column that is NOT NULL is taken",
+    ),
+    Bug(
+        "stamps_of_rows_without_a_value_go_to_others",
+        "pipeline/packer.py",
+        "indexes if lacks is None else indexes[~lacks]",
+        "indexes[: len(kept)]",
+        "behind a row without a value that must be there, rows have other instants on Spark than in one process",
+    ),
+    Bug(
         "progress_of_the_fastest_input",
         "pipeline/input_gates.py",
         "least = min((self.watermark(name) for name in self._timed), default=FOREVER)",

@@ -83,6 +83,7 @@ class _Columns:
     key: tuple[str, ...]
     key_node: exp.Expr | None
     of_files: bool
+    not_null: tuple[str, ...]
 
 
 def bind_input(
@@ -146,7 +147,7 @@ def _stream(
     rate = _rate(settings)
     return StreamDefinition(
         name, schema, time, late, by_clock.idle, arrival, invisible, settings.properties, rate, by_clock.heartbeat,
-        by_clock.ahead, columns.of_files,
+        by_clock.ahead, columns.of_files, columns.not_null,
     )  # fmt: skip
 
 
@@ -184,7 +185,7 @@ def _table(
                 raise source.error(f"the table '{name}' has no WATERMARK, so it never changes", node.this, remedy)
         return TableDefinition(
             name, columns.schema, primary_key=columns.key, invisible=columns.invisible, properties=settings.properties,
-            of_files=columns.of_files,
+            of_files=columns.of_files, not_null=columns.not_null,
         )  # fmt: skip
     schema, change_column = columns.schema, None
     if change_node is None and _changes_by_format(settings):
@@ -203,7 +204,7 @@ def _table(
     change_name = change_column.name if change_column is not None else None
     return TableDefinition(
         name, schema, columns.time, change_name, columns.key, late or "drop", by_clock.idle, columns.invisible,
-        settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files,
+        settings.properties, by_clock.heartbeat, by_clock.ahead, columns.of_files, columns.not_null,
     )  # fmt: skip
 
 
@@ -246,6 +247,7 @@ def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsO
     keys: list[exp.Expr] = []
     watermarks: list[syntax.Watermark] = []
     key_names: list[exp.Identifier] = []
+    not_null: list[str] = []
     for part in node.args["parts"]:
         if isinstance(part, syntax.Watermark):
             watermarks.append(part)
@@ -260,6 +262,8 @@ def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsO
             columns.append(Column(name, bind_type(part.args["kind"], source)))
             if part.args.get("invisible"):
                 invisible.add(name)
+            if part.args.get("not_null"):
+                not_null.append(name)
             if part.args.get("metadata"):
                 settings.metadata[f"metadata.{name.lower()}"] = part.args["metadata"]
             if part.args.get("primary"):
@@ -282,7 +286,7 @@ def _columns(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsO
         schema, time = _time(schema, settings, of_files)
     else:
         time = None
-    return _Columns(schema, frozenset(invisible), time, key, keys[0] if keys else None, of_files)
+    return _Columns(schema, frozenset(invisible), time, key, keys[0] if keys else None, of_files, tuple(not_null))
 
 
 def _of_files(node: syntax.CreateInput, settings: _Settings, columns_of: ColumnsOf | None) -> Schema:

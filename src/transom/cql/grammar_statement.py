@@ -141,6 +141,13 @@ def _read_show(reader: Reader) -> exp.Expr:
     return syntax.Show(this=word.capitals)
 
 
+_RULES: Final = {
+    "DEFAULT": "leave it out, and write COALESCE(a, 0) in a view",
+    "CHECK": "leave it out, and select in a view: CREATE VIEW v AS SELECT * FROM s WHERE a > 0",
+    "UNIQUE": "write PRIMARY KEY where a later row is to replace an earlier one",
+}
+
+
 def _read_declaration(reader: Reader) -> exp.Expr:
     start = reader.word()
     if reader.take("WATERMARK", "FOR"):
@@ -159,14 +166,23 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         reader.reject("a computed column is not supported", remedy)
     kind = read_type(reader)
     metadata = _read_metadata(reader, column)
-    invisible, primary = reader.take("INVISIBLE"), reader.take("PRIMARY", "KEY")
-    for rule in (("NOT", "NULL"), ("NULL",), ("DEFAULT",), ("CHECK",), ("UNIQUE",), ("REFERENCES",), ("COMMENT",)):
-        if reader.at(*rule):
-            remedy = "leave it out; every column may be NULL"
-            reader.reject(f"columns take no such rule: {' '.join(rule)} is not supported", remedy)
+    invisible = primary = not_null = False
+    while True:
+        if reader.take("INVISIBLE"):
+            invisible = True
+        elif reader.take("PRIMARY", "KEY"):
+            primary = True
+        elif reader.take("NOT", "NULL"):
+            not_null = True
+        elif not reader.take("NULL"):  # what a column may be without a word
+            break
+    for rule in ("DEFAULT", "CHECK", "UNIQUE", "REFERENCES", "COMMENT"):
+        if reader.at(rule):
+            remedy = _RULES.get(rule, "leave it out; of rules there is NOT NULL")
+            reader.reject(f"columns take no such rule: {rule} is not supported", remedy)
     reject_clause(reader)
     declaration = syntax.ColumnDeclaration(
-        this=column, kind=kind, invisible=invisible, primary=primary, metadata=metadata
+        this=column, kind=kind, invisible=invisible, primary=primary, not_null=not_null, metadata=metadata
     )
     return reader.spanned(declaration, start)
 

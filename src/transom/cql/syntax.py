@@ -201,6 +201,7 @@ class ColumnDeclaration(exp.Expression):
         "kind": True,
         "invisible": False,
         "primary": False,
+        "not_null": False,
         "metadata": False,
     }
 

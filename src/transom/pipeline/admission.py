@@ -34,7 +34,8 @@ Mask = npt.NDArray[np.bool_]
 
 Codes = npt.NDArray[np.uint8]
 
-FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, AHEAD, LATE, IDLE = range(10)
+FIT, MISSING_TIME, OUT_OF_RANGE, BEFORE_ORIGIN, MISSING_VALUE, BAD_CHANGE, MISSING_KEY, NO_SUCH_ROW, AHEAD = range(9)
+LATE, IDLE = 9, 10
 UNFIT = (BAD_CHANGE, MISSING_KEY)
 """Reasons that LATE overrides: the time of such a change is known."""
 REASONS = (
@@ -42,6 +43,7 @@ REASONS = (
     "the timestamp is missing",
     "the timestamp is out of range (years 1 to 9999)",
     "the timestamp is before the origin",
+    "a column that is NOT NULL has no value",
     "the change is neither '+' nor '-'",
     "the primary key is missing",
     "a '-' without its row",
@@ -296,6 +298,7 @@ class InputGate:
         """Rows that got these times on their arrival, ascending: only the origin may still lie ahead of them."""
         codes = np.zeros(len(batch), dtype=np.uint8)
         codes[: self.before_origin(t)] = BEFORE_ORIGIN
+        self._check_values(batch, codes)
         return Classified(batch, t, codes, int(t[-1]) if len(t) else None)
 
     def before_origin(self, t: Int64s) -> int:
@@ -306,7 +309,7 @@ class InputGate:
         """As `admit` of what `stamped` gives; there is seldom a row to reject."""
         first = int(t[0]) if len(t) else FOREVER
         least = self._mark(state).stands if self.origin is None else max(self._mark(state).stands, self.origin)
-        if not least <= first < FOREVER:
+        if not least <= first < FOREVER or lacking(self.definition, batch) is not None:
             return self.admit(state, self.stamped(batch, t))
         state.ledger.rows_in += len(t)
         state.see(int(t[-1]))
@@ -410,7 +413,14 @@ class InputGate:
             codes[raw.is_null().to_numpy(zero_copy_only=False)] = MISSING_TIME
         if self.origin is not None:
             codes[(t < self.origin) & (codes == FIT)] = BEFORE_ORIGIN
+        self._check_values(batch, codes)
         return t, codes
+
+    def _check_values(self, batch: pa.RecordBatch, codes: Codes) -> None:
+        """Rows without a value that they must have cannot be read: such a row is not late, and moves no watermark."""
+        rows = lacking(self.definition, batch)
+        if rows is not None:
+            codes[rows & (codes == FIT)] = MISSING_VALUE
 
     def _check_change(self, batch: pa.RecordBatch, codes: Codes) -> None:
         """What else may be wrong with a change of a table."""
@@ -473,6 +483,30 @@ def reached_without(marks: Mapping[str, int], fell: Mapping[str, int]) -> int:
     """
     is_open = [mark for name, mark in marks.items() if name not in fell]
     return min(is_open) if is_open else marks[max(fell, key=lambda name: (fell[name], marks[name]))]
+
+
+def lacking(definition: StreamDefinition | TableDefinition, batch: pa.RecordBatch) -> Mask | None:
+    """Rows that have no value in a column that is NOT NULL; None: all have."""
+    columns = [batch.column(_position(definition, name)) for name in definition.not_null]
+    nulls = [column.is_null().to_numpy(zero_copy_only=False) for column in columns if column.null_count]
+    if not nulls:
+        return None
+    rows: Mask = np.logical_or.reduce(nulls)
+    if isinstance(definition, TableDefinition) and definition.change_column is not None and definition.primary_key:
+        signs = batch.column(_position(definition, definition.change_column))
+        rows &= ~pc.equal(signs, "-").fill_null(False).to_numpy(zero_copy_only=False)  # its key says enough
+    return rows
+
+
+def reject_lacking(
+    definition: StreamDefinition | TableDefinition, batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, RejectedRows | None]:
+    """The rows of a static table that have all values that they must have, and the others."""
+    rows = lacking(definition, batch)
+    if rows is None:
+        return batch, None
+    without = batch.filter(pa.array(rows))
+    return batch.filter(pa.array(~rows)), RejectedRows(without, [REASONS[MISSING_VALUE]] * len(without))
 
 
 def reject_used(ledger: Ledger, values: pa.RecordBatch) -> RejectedRows:

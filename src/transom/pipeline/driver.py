@@ -25,7 +25,7 @@ from transom.kernels.kernel import Step
 from transom.kernels.nested import held_rows
 from transom.kernels.operator import Operator, scanned
 from transom.pipeline import registry
-from transom.pipeline.admission import InputGate, Ledger, RejectedRows
+from transom.pipeline.admission import InputGate, Ledger, RejectedRows, reject_lacking
 from transom.pipeline.answer import output_key
 from transom.pipeline.input_gates import InputGates, InputGatesState
 from transom.pipeline.layout import Layout
@@ -157,11 +157,13 @@ class Pipeline:
         name = name.lower()
         batch = held_rows(batch)
         if name in self.statics:
-            self.state.static[name].append(batch)
+            rows, rejected = reject_lacking(self.statics[name], batch)
+            self.state.static[name].append(rows)
             ledger = self.state.static_ledgers[name]
             ledger.rows_in += len(batch)
-            ledger.used += len(batch)
-            return None
+            ledger.used += len(rows)
+            ledger.rejected += len(batch) - len(rows)
+            return rejected
         gate = self.inputs[name]
         if now is None and (self.gates.stamped(name) or gate.definition.ahead is not None):
             now = time.time_ns() // 1000

@@ -18,7 +18,17 @@ import pyarrow as pa
 
 from transom.core.delta import Int64s, no_int64s
 from transom.kernels.nested import held_rows
-from transom.pipeline.admission import FIT, LATE, REASONS, UNFIT, Classified, InputGate, RejectedRows
+from transom.pipeline.admission import (
+    FIT,
+    LATE,
+    REASONS,
+    UNFIT,
+    Classified,
+    InputGate,
+    RejectedRows,
+    lacking,
+    reject_lacking,
+)
 from transom.pipeline.dead_letters import count_reasons, dead_letter_rows, unreadable
 from transom.pipeline.frames import DEAD_LETTERS, FRAMES, Frame, Message, pack
 from transom.pipeline.layout import SINK, Channel, Layout
@@ -26,7 +36,7 @@ from transom.pipeline.leap import Leap
 from transom.pipeline.pushed_prefix import rows_by_partition
 from transom.pipeline.scheduled_batch import ScheduledBatch
 from transom.pipeline.seen import packed_times, seen_frame
-from transom.plan.catalogue import StreamDefinition
+from transom.plan.catalogue import StreamDefinition, TableDefinition
 
 MOST_FIRSTS: Final = 1 << 8
 """So many of the earliest times are reported for a query to begin at. If all of them are late, nobody can tell."""
@@ -111,13 +121,18 @@ class Packer:
         self._source_partition = source_partition
         first = split.rows_in
         split.rows_in += len(batch)
-        if name not in self._gates:
-            yield from self._send(name, batch, None)
-            return
         definition = self._layout.sources[name]
+        if name not in self._gates:
+            kept, rejected_rows = reject_lacking(definition, batch)
+            yield from self._reject_rows(definition, rejected_rows, split)
+            yield from self._send(name, kept, None)
+            return
         if isinstance(definition, StreamDefinition) and definition.arrival_time:
             # Stamped by the partitions: they know the clock, here is only the place in the split.
-            yield from self._send(name, batch, np.arange(first, split.rows_in, dtype=np.int64))
+            indexes, lacks = np.arange(first, split.rows_in, dtype=np.int64), lacking(definition, batch)
+            kept, rejected_rows = reject_lacking(definition, batch)
+            yield from self._reject_rows(definition, rejected_rows, split)
+            yield from self._send(name, kept, indexes if lacks is None else indexes[~lacks])
             return
         gate = self._gates[name]
         classified = gate.classify(batch, split.greatest, ordered=name not in self._layout.unordered, now=self._now)
@@ -220,11 +235,23 @@ class Packer:
         late = int((codes[positions] >= LATE).sum())
         if late and gate.definition.late == "fail":
             raise gate.late_row(times[codes >= LATE][0])
-        split.late += late
-        split.rejected += len(positions) - late
         rejected_rows = RejectedRows(batch.take(pa.array(positions)), [REASONS[code] for code in codes[positions]])
+        yield from self._reject_rows(gate.definition, rejected_rows, split, late)
+
+    def _reject_rows(
+        self,
+        definition: StreamDefinition | TableDefinition,
+        rejected_rows: RejectedRows | None,
+        split: InputSplit,
+        late: int = 0,
+    ) -> Iterator[Message]:
+        """Show and count rows, of which so many are late."""
+        if rejected_rows is None:
+            return
+        split.late += late
+        split.rejected += len(rejected_rows.reasons) - late
         count_reasons(split.reasons, rejected_rows.reasons)
-        rows = dead_letter_rows(gate.definition, rejected_rows)
+        rows = dead_letter_rows(definition, rejected_rows)
         if len(rows):
             yield self._side(rows)
 

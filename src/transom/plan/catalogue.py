@@ -30,7 +30,7 @@ class StreamDefinition:
     `properties` are the WITH options that the connector reads (connector, path, format, ..), keys in lower case. On
     `rate`, rows a second, nothing depends but the choice of a plan. With a `heartbeat` the clock moves its watermark
     while there is nothing to read; rows that are further `ahead` of the clock are rejected. Columns that nobody
-    declared are those `of_files`.
+    declared are those `of_files`. A row without a value in a column that is `not_null` is rejected.
     """
 
     name: str
@@ -45,6 +45,7 @@ class StreamDefinition:
     heartbeat: int | None = None
     ahead: int | None = None
     of_files: bool = False
+    not_null: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class TableDefinition:
     heartbeat: int | None = None
     ahead: int | None = None
     of_files: bool = False
+    not_null: tuple[str, ...] = ()
 
     @property
     def relation_columns(self) -> Schema:

@@ -44,9 +44,10 @@ def columns_wanted(
 
 
 def shown_whole(definition: StreamDefinition | TableDefinition, catalogue: Catalogue) -> bool:
-    """Whether a row that the source could read may be rejected and shown: late, ahead of the clock, or too early."""
+    """Whether a row that the source could read may be rejected and shown: late, ahead of the clock, too early, or
+    without a value."""
     too_early = catalogue.options.get("origin") is not None
-    return definition.late == "dead_letter" or definition.ahead is not None or too_early
+    return definition.late == "dead_letter" or definition.ahead is not None or too_early or bool(definition.not_null)
 
 
 def selections(root: Operator, stream: str) -> tuple[Expression, ...]:

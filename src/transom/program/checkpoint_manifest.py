@@ -206,6 +206,7 @@ def _input(definition: StreamDefinition | TableDefinition) -> Facts:
         "time": None if definition.time is None else "of arrival" if stamped else repr(definition.time.column),
         "WATERMARK bound": None if definition.time is None else format_duration(definition.time.bound),
         "late": repr(definition.late),
+        "NOT NULL": ", ".join(definition.not_null) or None,
         **{name: None if said is None else format_duration(said) for name, said in _by_clock(definition)},
         "change column": None if table is None else table.change_column,
         "primary key": None if table is None or not table.primary_key else ", ".join(table.primary_key),

@@ -69,6 +69,7 @@ def _notes(column: str, definition: StreamDefinition | TableDefinition) -> list[
     notes = ["invisible"] if column in definition.invisible else []
     if definition.time is not None and definition.time.column == column:
         notes.append(f"time, watermark {_time(definition)}")
+    notes += ["not null"] if column in definition.not_null else []
     if isinstance(definition, TableDefinition):
         notes += ["primary key"] if column in definition.primary_key else []
         notes += ["changes"] if column == definition.change_column else []

@@ -74,7 +74,7 @@ def admit(rows: Sequence[Row], definition: StreamDefinition | TableDefinition, c
     greatest: int | None = None
     for row in rows:
         t = clock.instant(row[at])
-        if t is None:
+        if t is None or lacks(row, definition):
             rejected += 1
         elif greatest is not None and t < floor_to_tick(greatest - definition.time.bound, clock.tick):
             late += 1
@@ -113,6 +113,14 @@ def admit_table(rows: Sequence[Row], definition: TableDefinition, clock: TimeSet
     still = [Lifetime(row.values, row.t, None) for rows_ in alive.values() for row in rows_]
     lifetimes = tuple(life for life in ended + still if life.te is None or life.ta < life.te)
     return AdmittedTable(lifetimes, tuple(instants), changes.late, rejected)
+
+
+def lacks(row: Row, definition: StreamDefinition | TableDefinition) -> bool:
+    """Whether a row has no value where it must have one. A '-' says by its primary key alone what it takes away."""
+    sign = definition.change_column if isinstance(definition, TableDefinition) and definition.primary_key else None
+    if sign is not None and row[position(definition, sign)] == "-":
+        return False
+    return any(row[position(definition, name)] is None for name in definition.not_null)
 
 
 def position(definition: StreamDefinition | TableDefinition, name: str) -> int:

@@ -29,6 +29,7 @@ from transom.runtimes.reference.admission import (
     TimeSettings,
     admit,
     admit_table,
+    lacks,
     position,
 )
 from transom.runtimes.reference.database import answers
@@ -97,7 +98,7 @@ def _take_in(query: Node, catalogue: Catalogue, inputs: Inputs) -> _Taken:
             case StreamDefinition():
                 taken.streams[name] = admit(rows, definition, taken.clock)
             case TableDefinition(time=None):
-                taken.static[name] = rows
+                taken.static[name] = [row for row in rows if not lacks(row, definition)]
             case TableDefinition():
                 taken.tables[name] = admit_table(rows, definition, taken.clock)
             case _:
