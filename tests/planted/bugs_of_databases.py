@@ -31,8 +31,8 @@ DATABASES: Final = (
     Bug(
         "a_delta_table_forgets_its_number",
         "connectors/delta_sink.py",
-        "if known is not None and known >= epoch:",
-        "if known is not None and known > epoch:",
+        "if committed is not None and committed >= epoch:",
+        "if committed is not None and committed > epoch:",
         "an epoch that is committed once more appends its rows again",
     ),
     Bug(
@@ -73,7 +73,7 @@ DATABASES: Final = (
     Bug(
         "epochs_that_were_committed_are_committed_again",
         "connectors/delta_sink.py",
-        "if known is None or epoch > known:",
+        "if committed is None or epoch > committed:",
         "if True:",
         "rows of a process that died behind its commit are there twice",
     ),

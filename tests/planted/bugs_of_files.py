@@ -52,8 +52,8 @@ FILES: Final = (
     Bug(
         "what_never_comes_again_in_a_dictionary",
         "connectors/part_writers.py",
-        "if found <= different]",
-        "if found >= different]",
+        "if distinct <= different]",
+        "if distinct >= different]",
         "Parquet files are larger and take longer to write",
     ),
     Bug(

@@ -87,8 +87,8 @@ KAFKA: Final = (
     Bug(
         "a_run_of_digits_is_missed",
         "connectors/json_scan.py",
-        "more = min(known, _RUN - known)",
-        "more = known",
+        "more = min(length, _RUN - length)",
+        "more = length",
         "a decimal of 39 digits overflows without a word",
     ),
 )

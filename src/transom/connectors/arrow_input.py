@@ -81,11 +81,11 @@ def batches_of(data: Any, columns: Schema | None = None) -> tuple[pa.Schema, lis
 
 def table_of(rows: Sequence[Mapping[str, Any]], columns: Schema | None = None) -> pa.Table:
     """Dictionaries as a table with the keys of the first one; of `columns` it is known what they should be."""
-    known = {} if columns is None else {fold(column.name): column for column in columns}
+    declared = {} if columns is None else {fold(column.name): column for column in columns}
     names = list(rows[0]) if rows else []
     arrays = []
     for name in names:
-        values, column = [row.get(name) for row in rows], known.get(fold(name))
+        values, column = [row.get(name) for row in rows], declared.get(fold(name))
         arrays.append(_inferred(values) if column is None else values_of(values, column))
     return pa.Table.from_arrays(arrays, names)
 
@@ -103,9 +103,9 @@ def values_of(values: list[Any], column: Column) -> pa.Array:
     Half a character makes bytes that are no text, so that its row is found when the column is read.
     """
     try:
-        found = pa.array(values)
-        fit(found.slice(0, 0), column.type, None)
-        return found
+        array = pa.array(values)
+        fit(array.slice(0, 0), column.type, None)
+        return array
     except (pa.ArrowException, CannotFit, OverflowError, TypeError, ValueError):
         texts = [None if value is None else _written(value).encode("utf-8", "surrogatepass") for value in values]
         return pa.array(texts, pa.binary())
@@ -130,18 +130,18 @@ def columns_of(schema: pa.Schema, owner: str) -> Schema:
 
 def readable(schema: pa.Schema) -> pa.Schema:
     """The columns that some SQL type can hold; all, if there is none."""
-    found = [field for field in schema if _sql_type(field) is not None]
-    return pa.schema(found) if found else schema
+    fields = [field for field in schema if _sql_type(field) is not None]
+    return pa.schema(fields) if fields else schema
 
 
 def _declared(field: pa.Field, owner: str) -> pa.DataType:
-    found = _sql_type(field)
-    if found is None:
+    type_ = _sql_type(field)
+    if type_ is None:
         raise SourceError(
             f"column '{field.name}' of '{owner}' is {field.type}, which no SQL type can hold",
             remedy="leave the column out, or turn it into numbers, text, dates or timestamps",
         )
-    return found
+    return type_
 
 
 def _sql_type(field: pa.Field) -> pa.DataType | None:
@@ -149,8 +149,8 @@ def _sql_type(field: pa.Field) -> pa.DataType | None:
     if pa.types.is_struct(type_):
         fields = [(each.name, _sql_type(each)) for each in type_]
         folded = {fold(name) for name, _ in fields}
-        known = fields and len(folded) == len(fields) and all(t not in _NEVER_INSIDE for _, t in fields)
-        return pa.struct(fields) if known else None
+        is_taken = fields and len(folded) == len(fields) and all(t not in _NEVER_INSIDE for _, t in fields)
+        return pa.struct(fields) if is_taken else None
     if hasattr(type_, "value_field") and not pa.types.is_map(type_) and not pa.types.is_run_end_encoded(type_):
         element = _sql_type(type_.value_field)
         return None if element in _NEVER_INSIDE else pa.list_(element)

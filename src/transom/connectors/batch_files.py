@@ -88,15 +88,15 @@ def _shares(rows: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
     count = sum(map(len, rows))
     if count < MANY_ROWS:
         return [rows]
-    found: list[list[pa.RecordBatch]] = [[] for _ in range(WRITERS)]
+    shares: list[list[pa.RecordBatch]] = [[] for _ in range(WRITERS)]
     at = 0
     for batch in rows:
         for share, first in enumerate(range(0, count, -(-count // WRITERS))):
             begin, end = max(first - at, 0), min(first + -(-count // WRITERS) - at, len(batch))
             if begin < end:
-                found[share].append(batch.slice(begin, end - begin))
+                shares[share].append(batch.slice(begin, end - begin))
         at += len(batch)
-    return found
+    return shares
 
 
 class BatchFiles(Sink):
@@ -131,7 +131,7 @@ class BatchFiles(Sink):
         with self._target.errors():
             for forgotten in (".done", ".more") if file is not None and not planned else ():
                 reject_lost(hidden(file or "", forgotten), run)
-            self._target.finish_gathering(known=done > 0)
+            self._target.finish_gathering(counts=done > 0)
             self._folder, self._behind = self._folder_of(done, planned, run)
             if self._behind:
                 self._target.reject_another(run)
@@ -173,8 +173,8 @@ class BatchFiles(Sink):
                 shown.add(part)
                 self._newest = seen
             if self._shown_before:  # perhaps: the first batch of this run was begun by an earlier one
-                known = self._marked.shown()
-                self._remove(name for name, index in known.items() if index[0] == epoch and name not in shown)
+                parts = self._marked.shown()
+                self._remove(name for name, index in parts.items() if index[0] == epoch and name not in shown)
                 self._shown_before = False
             if shown:
                 sync_folder(self._folder)

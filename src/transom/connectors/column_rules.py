@@ -179,11 +179,11 @@ def _normal(column: Column, words: Sequence[str]) -> Fill:
     def fill(rows: Int64s, instants: Int64s, salt: int) -> pa.Array:
         # Box and Muller (1958): two even draws make one of a bell.
         distance = np.sqrt(-2.0 * np.log(1.0 - _shares(rows, salt)))
-        found = mean + deviation * distance * np.cos(2.0 * np.pi * _shares(rows, _salt(salt, "angle")))
+        drawn = mean + deviation * distance * np.cos(2.0 * np.pi * _shares(rows, _salt(salt, "angle")))
         if pa.types.is_floating(column.type):
-            return pa.array(found, DOUBLE)
+            return pa.array(drawn, DOUBLE)
         scale = column.type.scale if pa.types.is_decimal(column.type) else 0
-        return _unscaled(np.rint(found * 10**scale).astype(np.int64), column.type)
+        return _unscaled(np.rint(drawn * 10**scale).astype(np.int64), column.type)
 
     return fill
 

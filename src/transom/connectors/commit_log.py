@@ -71,20 +71,20 @@ class CommitLog:
 def read_log(storage: Storage, folder: str) -> CommitLog | None:
     """The log of a folder; None where there is none. Raises ValueError for one that cannot be read."""
     where = f"{folder.rstrip('/')}/{FOLDER}"
-    found = {}
+    commits = {}
     for entry in storage.entries(where):
         name = _BATCH.fullmatch(entry.name)
         if name is not None and not entry.folder:
-            found[int(name[1])] = (entry, name[2] is not None)
-    if not found:
+            commits[int(name[1])] = (entry, name[2] is not None)
+    if not commits:
         return None
-    last = max(found)
-    compact = [number for number, (_, whole) in found.items() if whole]
+    last = max(commits)
+    compact = [number for number, (_, whole) in commits.items() if whole]
     files: dict[str, CommittedFile] = {}
     for number in range(max(compact, default=0), last + 1):
-        if number not in found:
+        if number not in commits:
             raise ValueError(f"commit {number} is missing in '{where}'")
-        for action, file in _read(storage, where, found[number][0]):
+        for action, file in _read(storage, where, commits[number][0]):
             if action == "delete":
                 files.pop(file.name, None)
             else:
@@ -141,7 +141,7 @@ def _parsed(storage: Storage, path: str, state: tuple[int, ...]) -> tuple[tuple[
     if version != _VERSION:
         raise ValueError(f"'{path}' is not of version {_VERSION}")
     folder = unquote(urlsplit(path).path).rpartition(f"/{FOLDER}/")[0]
-    found = []
+    actions = []
     for line in filter(None, lines):
         try:
             about = json.loads(line)
@@ -157,5 +157,5 @@ def _parsed(storage: Storage, path: str, state: tuple[int, ...]) -> tuple[tuple[
             raise ValueError(f"'{path}' has a line that cannot be read: {error}") from None
         if file.name == below:
             raise ValueError(f"'{path}' names a file that is not in its folder: {about['path']}")
-        found.append((str(about.get("action", "add")), file))
-    return tuple(found)
+        actions.append((str(about.get("action", "add")), file))
+    return tuple(actions)

@@ -37,10 +37,10 @@ def mark_of_compressed(path: str) -> str:
     """By its size, its beginning and its end, which has a checksum of all of it."""
     with open_file(path) as handle:
         size = handle.status()[0]
-        found = hashlib.blake2b(size.to_bytes(8), digest_size=8)
-        found.update(handle.pread(_SAMPLE, 0))
-        found.update(handle.pread(_SAMPLE, max(0, size - _SAMPLE)))
-        return found.hexdigest()
+        mark = hashlib.blake2b(size.to_bytes(8), digest_size=8)
+        mark.update(handle.pread(_SAMPLE, 0))
+        mark.update(handle.pread(_SAMPLE, max(0, size - _SAMPLE)))
+        return mark.hexdigest()
 
 
 class _UnpackedFile(PositionedFile):

@@ -48,7 +48,7 @@ def column_index(columns: Schema, name: str) -> int:
 
 def find_columns(declared: Schema, present: Sequence[str], file: str) -> list[int]:
     """Where each declared column stands among those `present` in a file; raises SourceError for a missing one."""
-    found = []
+    positions = []
     for column in declared:
         exact = [at for at, name in enumerate(present) if name == column.name]
         indexes = exact or [at for at, name in enumerate(present) if fold(name) == fold(column.name)]
@@ -62,8 +62,8 @@ def find_columns(declared: Schema, present: Sequence[str], file: str) -> list[in
                 f"file '{file}' has column '{column.name}' {len(indexes)} times",
                 remedy="give the columns of the file different names",
             )
-        found.append(indexes[0])
-    return found
+        positions.append(indexes[0])
+    return positions
 
 
 def conform(

@@ -90,8 +90,8 @@ def _split_in_turn(data: bytes, feeds: Int64s, fit: _Fit, delimiter: bytes, last
             continue
         visits -= 1
         start = max(data.rfind(b"\n", at, quote) + 1, at)
-        known, behind = np.searchsorted(feeds, (at, start))
-        ends.append(feeds[known:behind])
+        before, behind = np.searchsorted(feeds, (at, start))
+        ends.append(feeds[before:behind])
         line_end = data.find(b"\n", start)
         end, closed = _record_end(data, start, delimiter)
         if not closed:
@@ -192,8 +192,8 @@ class CsvLines:
         uneven: dict[int, str] = {}
 
         def skip(row: pyarrow.csv.InvalidRow) -> str:
-            expected, found = row.expected_columns, row.actual_columns
-            uneven[row.number - 1] = f"has {found} field{'s' * (found != 1)} where the header has {expected}"
+            expected, actual = row.expected_columns, row.actual_columns
+            uneven[row.number - 1] = f"has {actual} field{'s' * (actual != 1)} where the header has {expected}"
             return "skip"
 
         table = pyarrow.csv.read_csv(

@@ -26,10 +26,10 @@ def read_decimals(text: pa.Array, type_: pa.DataType) -> pa.Array:
     plain = pc.match_substring_regex(text, rf"\A-?{whole}(\.[0-9]{{0,{type_.scale}}})?\z")
     if pc.all(plain).as_py() is not False:
         return pc.cast(text, type_)
-    found = pc.cast(pc.if_else(plain, text, pa.scalar(None, text.type)), type_)
+    decimals = pc.cast(pc.if_else(plain, text, pa.scalar(None, text.type)), type_)
     unit, context = Decimal((0, (1,), -type_.scale)), Context(type_.precision, traps=[Inexact, InvalidOperation])
-    others = [_read(one, unit, context) for one in text.filter(pc.invert(plain)).to_pylist()]
-    return pc.replace_with_mask(found, pc.invert(plain), pa.array(others, type_))
+    others = [_read(each, unit, context) for each in text.filter(pc.invert(plain)).to_pylist()]
+    return pc.replace_with_mask(decimals, pc.invert(plain), pa.array(others, type_))
 
 
 def _read(text: str, unit: Decimal, context: Context) -> Decimal | None:

@@ -139,10 +139,10 @@ class DeltaSink(StagedSink):
         """One commit of all epochs that are held, but for those that a process before has committed and died."""
         if not self._held:
             return
-        known = self._known()
+        committed = self._known()
         rows: list[pa.RecordBatch] = []
         for epoch, held in sorted(self._held.items()):
-            if known is None or epoch > known:
+            if committed is None or epoch > committed:
                 rows += (self._read_staged(held) or ()) if isinstance(held, str) else held
         if rows:
             self.transact(max(self._held), rows)
@@ -155,8 +155,8 @@ class DeltaSink(StagedSink):
         """The last epoch of this run in the table."""
         delta = _deltalake()
         with self._errors(delta):
-            known: int | None = self._opened(delta).transaction_version(self.run)
-        return known
+            committed: int | None = self._opened(delta).transaction_version(self.run)
+        return committed
 
     def transact(self, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
         delta = _deltalake()
@@ -165,15 +165,15 @@ class DeltaSink(StagedSink):
         )
         with self._errors(delta):
             there = self._opened(delta)
-            known = there.transaction_version(self.run)
-            if known is not None and known >= epoch:
+            committed = there.transaction_version(self.run)
+            if committed is not None and committed >= epoch:
                 return
             number = delta.CommitProperties(app_transactions=[delta.Transaction(self.run, epoch)])
             if self._form != "net":
                 delta.write_deltalake(there, table, mode="append", commit_properties=number)
                 return
             table = _last_of_each(table, self._key)
-            if known is None or not self._key:
+            if committed is None or not self._key:
                 self._replace(delta, there, table, number)
             else:
                 self._merge(there, table, number)

@@ -58,26 +58,26 @@ _NUMBER: Final = r"(?i)^[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?$|^[+-]?(na
 
 def columns_of_files(owner: str, properties: dict[str, str], within: Within | None) -> Schema:
     """The columns of the files that the properties of a stream or table name; it is called `owner`."""
-    known = read_file_properties(properties, source=True)
-    files = list_files(known.path, may_be_empty=True, within=within)
+    file_properties = read_file_properties(properties, source=True)
+    files = list_files(file_properties.path, may_be_empty=True, within=within)
     for file in files[:_MOST_FILES]:
-        found = _columns_in(file, known, properties, owner, within)
-        if found is not None:
-            _check_names(found, file)
-            return found
+        columns = _columns_in(file, file_properties, properties, owner, within)
+        if columns is not None:
+            _check_names(columns, file)
+            return columns
     why = "there is none yet" if not files else "those that are there have no rows yet"
     raise SourceError(f"the columns of '{owner}' cannot be taken from its files: {why}", remedy=_DECLARE)
 
 
 def _columns_in(
-    file: Listed, known: FileProperties, properties: dict[str, str], owner: str, within: Within | None
+    file: Listed, file_properties: FileProperties, properties: dict[str, str], owner: str, within: Within | None
 ) -> Schema | None:
     """None where a file has no rows to tell them by."""
-    format_ = known.format_of(file.name)
+    format_ = file_properties.format_of(file.name)
     if format_ == "parquet":
         return columns_of(readable(parquet_schema(file)), owner)
     if format_ == "csv":
-        return _csv_columns(file, known, properties, within)
+        return _csv_columns(file, file_properties, properties, within)
     if format_ == "jsonl":
         return _json_columns(file)
     raise SourceError(
@@ -100,11 +100,11 @@ def _check_names(columns: Schema, file: Listed) -> None:
 
 
 def _csv_columns(
-    file: Listed, known: FileProperties, properties: dict[str, str], within: Within | None
+    file: Listed, file_properties: FileProperties, properties: dict[str, str], within: Within | None
 ) -> Schema | None:
     try:
         with open_text(file) as handle:
-            header = read_names(handle, file, first_byte(handle), known, growing=False)
+            header = read_names(handle, file, first_byte(handle), file_properties, growing=False)
     except OSError as error:
         raise cannot_read(file.path, error) from None
     names = [] if header is None else [name for name in header[0] if name]
@@ -142,7 +142,9 @@ def _json_columns(file: Listed) -> Schema | None:
     for row in _objects(file):
         for name, value in row.items():
             values.setdefault(spelling.setdefault(fold(name), name), []).append(value)
-    typed = [(name, _type_of_values([value for value in found if value is not None])) for name, found in values.items()]
+    typed = [
+        (name, _type_of_values([value for value in column if value is not None])) for name, column in values.items()
+    ]
     columns = tuple(Column(name, type_) for name, type_ in typed if name and type_ is not None)
     return Schema(columns) if columns else None
 
@@ -158,11 +160,11 @@ def _objects(file: Listed) -> Iterator[dict[str, Any]]:
         raise cannot_read(file.path, error) from None
     for line in lines[: min(LOOKED_AT, len(lines) if whole or len(lines) == 1 else len(lines) - 1)]:
         try:
-            found = json.loads(line.decode("utf-8"))
+            row = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            yield found
+        if isinstance(row, dict):
+            yield row
 
 
 def _type_of_values(values: list[Any]) -> pa.DataType | None:

@@ -104,16 +104,16 @@ class FileTarget:
             commit_file(whole, file)
             shutil.rmtree(done)
 
-    def finish_gathering(self, known: bool) -> None:
+    def finish_gathering(self, counts: bool) -> None:
         """A run ended while it made one file of its parts: the file was whole already, and perhaps not yet shown.
 
-        `known` says whether its rows count; they do not for a run that starts anew.
+        `counts` says whether its rows count; they do not for a run that starts anew.
         """
         if self.file is None:
             return
         done, whole = hidden(self.file, ".done"), hidden(self.file, ".new")
         if os.path.isdir(done):
-            if known and os.path.isfile(whole):
+            if counts and os.path.isfile(whole):
                 commit_file(whole, self.file)
             shutil.rmtree(done)
 
@@ -122,10 +122,10 @@ class FileTarget:
         assert self.file is not None
         try:
             with open(hidden(self.file, ".run"), encoding="utf-8") as mark:
-                known = mark.read(len(run or "") + 1)
+                shown = mark.read(len(run or "") + 1)
         except (FileNotFoundError, UnicodeDecodeError):
-            known = ""
-        if run is not None and known != run:
+            shown = ""
+        if run is not None and shown != run:
             raise SinkError(
                 f"'{show(self.properties.path)}' has the answer of another run by now, and this run cannot go on",
                 remedy="put the file back as it was, or start the query anew, with another file",

@@ -69,7 +69,7 @@ class FileSource(Source):
         at = None if time_column is None else column_index(in_files, time_column)
         self._declared = DeclaredRows(in_files, at, self._properties.time_unit)
         self._read: frozenset[int] | None = None  # places of the columns of which anybody reads a value
-        self._known: dict[str, Listed] = {}
+        self._last_listed: dict[str, Listed] = {}
         self._listed_at = -_SECONDS_OF_A_LISTING
         self._recognised: dict[str, tuple[int, ...]] = {}  # files that have been read to their end, as they were then
         # These save finding things again, and nothing else.
@@ -111,13 +111,13 @@ class FileSource(Source):
             if rows <= 0 or not count or size <= 0:
                 ended = False
                 break
-            found, at, finished, taken = self._plan_in(file, before.get(file.name), rows, size, growing is True)
+            of_file, at, finished, taken = self._plan_in(file, before.get(file.name), rows, size, growing is True)
             if at is not None:
                 files[file.name] = at
-            splits += found
-            rows -= sum(split.rows for split in found)
+            splits += of_file
+            rows -= sum(split.rows for split in of_file)
             size -= taken
-            count -= bool(found)
+            count -= bool(of_file)
             current = None if finished else file.name
             if not finished:  # nothing else is looked at before the rest of it
                 break
@@ -141,8 +141,8 @@ class FileSource(Source):
             return splits, [stop, footer.mark], stop == footer.rows, (stop - start) * footer.row_bytes
         if self._scan is None or self._scan.file.path != file.path:
             self._scan = TextScan(file, self._declared, self._properties)
-        found = self._scan.plan(at, max_rows, max_bytes, growing and not self._is_unit(file.name))
-        return found.splits, found.at, found.finished, found.bytes
+        plan = self._scan.plan(at, max_rows, max_bytes, growing and not self._is_unit(file.name))
+        return plan.splits, plan.at, plan.finished, plan.bytes
 
     def version(self, split: Split) -> Any:
         """Nothing is added to a Parquet file; another one of its name has another age, or is another file."""
@@ -150,8 +150,8 @@ class FileSource(Source):
         if is_remote(path) or self._format_of(split.partition) != "parquet":
             return None
         with suppress(OSError):
-            found = os.stat(path)
-            return found.st_ino, found.st_size, found.st_mtime_ns
+            status = os.stat(path)
+            return status.st_ino, status.st_size, status.st_mtime_ns
         return None
 
     def read_split(self, split: Split) -> Iterator[SplitRows]:
@@ -173,14 +173,14 @@ class FileSource(Source):
     def _files_to_read(self, files: dict[str, Any], current: str | None, growing: bool) -> Iterator[Listed]:
         """The file that is not finished, then by name those of which something is unread."""
         if current is not None:
-            if current not in self._known:
+            if current not in self._last_listed:
                 self._list(files, current, growing)
-            if current not in self._known:
+            if current not in self._last_listed:
                 raise SourceError(
                     f"file '{show(current)}' has been read in part, and now it is not there",
                     remedy="put it back, or start the query anew",
                 )
-            yield self._known[current]
+            yield self._last_listed[current]
         for file in self._list(files, current, growing):
             if file.name == current or not file.size:
                 continue
@@ -211,14 +211,14 @@ class FileSource(Source):
     def _list(self, files: dict[str, Any], current: str | None, growing: bool) -> list[Listed]:
         path, now = self._properties.path, time.monotonic()
         if growing and is_remote(path) and now - self._listed_at < _SECONDS_OF_A_LISTING:
-            return list(self._known.values())
+            return list(self._last_listed.values())
         # A file that does not grow and has been read, nobody need look at again.
         units = (name for name in self._recognised if self._is_unit(name))
         settled = {name for name in units if name in files and name != current}
         listed = list_files(
-            path, may_be_empty=growing or bool(files), settled=settled, known=files, within=self._within
+            path, may_be_empty=growing or bool(files), settled=settled, taken=files, within=self._within
         )
-        self._known, self._listed_at = {file.name: file for file in listed}, now
+        self._last_listed, self._listed_at = {file.name: file for file in listed}, now
         return listed
 
     def _is_unit(self, name: str) -> bool:

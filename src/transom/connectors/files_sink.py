@@ -53,7 +53,7 @@ class FileSink(Sink):
         with self._target.errors():
             if parts is None and file is not None:
                 reject_lost(hidden(file, ".done"), run)
-            self._target.finish_gathering(known=self._parts > 0)
+            self._target.finish_gathering(counts=self._parts > 0)
             if self._parts and file is None and not os.path.isdir(self._folder):
                 raise self._target.miss_file(self._parts)
             self._marked = SinkFolder(self._folder, run, parts, private=file is not None)

@@ -128,8 +128,8 @@ def _fit_json(values: pa.Array) -> Fitted:
         return Fitted(value_text(values).cast(VARCHAR))
     text = _fit_text(values)
     encoded = text.values.dictionary_encode()
-    known = pa.array([is_json(each) for each in encoded.dictionary.to_pylist()], BOOLEAN).take(encoded.indices)
-    return _without(text, pc.invert(known).fill_null(False))
+    are_json = pa.array([is_json(each) for each in encoded.dictionary.to_pylist()], BOOLEAN).take(encoded.indices)
+    return _without(text, pc.invert(are_json).fill_null(False))
 
 
 def _fit_interval(values: pa.Array) -> Fitted:
@@ -143,9 +143,11 @@ def _fit_interval(values: pa.Array) -> Fitted:
     text = _fit_text(values)
     encoded = text.values.dictionary_encode()
     parsed = [parse_interval(each) for each in encoded.dictionary.to_pylist()]
-    micros = [found[1] if found and not found[0] and abs(found[1]) < 1 << 63 else None for found in parsed]
-    found = pa.array(micros, pa.int64()).view(DURATION).take(encoded.indices)
-    return _without(Fitted(found, text.bad), pc.and_(text.values.is_valid(), found.is_null()))
+    micros = [
+        interval[1] if interval and not interval[0] and abs(interval[1]) < 1 << 63 else None for interval in parsed
+    ]
+    durations = pa.array(micros, pa.int64()).view(DURATION).take(encoded.indices)
+    return _without(Fitted(durations, text.bad), pc.and_(text.values.is_valid(), durations.is_null()))
 
 
 def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:
@@ -157,14 +159,14 @@ def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> 
     if _is_text(values.type):
         values, unread = lists_of_texts(values, type_)
     try:
-        found, bad = fit_nested(values, type_, part)
+        nested, bad = fit_nested(values, type_, part)
     except NoNesting:
         raise CannotFit from None
     bad = tuple(sorted({*bad, *unread}))
     if not bad:
-        return Fitted(found)
-    nobody = np.isin(np.arange(len(found)), bad)
-    return Fitted(found.take(pa.array(np.where(nobody, 0, np.arange(len(found))), mask=nobody)), bad)
+        return Fitted(nested)
+    nobody = np.isin(np.arange(len(nested)), bad)
+    return Fitted(nested.take(pa.array(np.where(nobody, 0, np.arange(len(nested))), mask=nobody)), bad)
 
 
 def always_fits(given: pa.DataType, type_: pa.DataType) -> bool:
@@ -267,22 +269,22 @@ def _fit_text(values: pa.Array) -> Fitted:
 def _fit_from_text(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:
     text = _fit_text(values)
     if type_ == TIMESTAMP:
-        found = _fit_timestamp_text(text.values, time_unit)
+        fitted = _fit_timestamp_text(text.values, time_unit)
     elif pa.types.is_floating(type_):
-        found = _numbers(text.values, DOUBLE)
-        infinite = pc.is_inf(found.values).fill_null(False)
+        fitted = _numbers(text.values, DOUBLE)
+        infinite = pc.is_inf(fitted.values).fill_null(False)
         if infinite.true_count:  # written so, or a number too great?
             written = pc.match_substring_regex(text.values, _INFINITY).fill_null(False)
-            found = _without(found, pc.and_not(infinite, written))
-        narrow = _fit_float(found.values, type_)
-        found = Fitted(narrow.values, tuple(sorted({*found.bad, *narrow.bad})))
+            fitted = _without(fitted, pc.and_not(infinite, written))
+        narrow = _fit_float(fitted.values, type_)
+        fitted = Fitted(narrow.values, tuple(sorted({*fitted.bad, *narrow.bad})))
     elif pa.types.is_decimal(type_):
-        found = _decimals(text.values, type_)
+        fitted = _decimals(text.values, type_)
     else:
-        found = _numbers(text.values, type_)
+        fitted = _numbers(text.values, type_)
         if type_ == DATE:
-            found = _within_days(found)
-    return Fitted(found.values, tuple(sorted({*text.bad, *found.bad})))
+            fitted = _within_days(fitted)
+    return Fitted(fitted.values, tuple(sorted({*text.bad, *fitted.bad})))
 
 
 def _numbers(text: pa.Array, type_: pa.DataType) -> Fitted:

@@ -86,14 +86,14 @@ def dumped(value: Any) -> str:
 
 def lists_of_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, tuple[int, ...]]:
     """JSON texts as lists and structs of this form, what is not nested in them as text; and which are none."""
-    found, bad = [], []
+    shaped, bad = [], []
     for row, text in enumerate(texts.cast(pa.binary()).to_pylist()):
         try:
-            found.append(None if text is None else _shaped(load(text), type_))
+            shaped.append(None if text is None else _shaped(load(text), type_))
         except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
-            found.append(None)
+            shaped.append(None)
             bad.append(row)
-    return pa.array(found, text_form(type_)), tuple(bad)
+    return pa.array(shaped, text_form(type_)), tuple(bad)
 
 
 def text_form(type_: pa.DataType) -> pa.DataType:
@@ -113,10 +113,10 @@ def _shaped(value: Any, type_: pa.DataType) -> Any:
             return [_shaped(each, type_.value_type) for each in value]
         if not isinstance(value, Pairs):
             raise ValueError(value)
-        known = dict(value)
-        if len(known) < len(value):
+        fields = dict(value)
+        if len(fields) < len(value):
             raise ValueError(value)
-        return {field.name: _shaped(known.get(field.name), field.type) for field in type_}
+        return {field.name: _shaped(fields.get(field.name), field.type) for field in type_}
     if isinstance(value, list):
         raise ValueError(value)
     if isinstance(value, bool):

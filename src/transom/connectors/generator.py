@@ -145,8 +145,8 @@ class GeneratorSource(Source):
         if not self._disorder:
             return instants
         earlier = random_below(rows, (self._seed ^ _DISORDER) & ((1 << 64) - 1), self._disorder + 1)
-        found: Int64s = np.maximum(instants - earlier, self._start)
-        return found
+        disordered: Int64s = np.maximum(instants - earlier, self._start)
+        return disordered
 
 
 def _rules(columns: Schema, given: dict[str, str], filled: tuple[int | None, ...]) -> list[ColumnRule | None]:

@@ -59,8 +59,8 @@ class Quotes:
         """Whether somewhere there are the same letters, and not in the same case."""
         mask = np.uint64((1 << 8 * len(wanted)) - 1)
         exact = np.uint64(int.from_bytes(wanted, "little"))
-        found = self._words[places] & mask
-        others = found[found != exact]
+        letters = self._words[places] & mask
+        others = letters[letters != exact]
         return bool(len(others)) and bool(((others | (_LOWER & mask)) == (exact | (_LOWER & mask))).any())
 
 
@@ -75,8 +75,8 @@ def may_be_huge(text: Bytes) -> bool:
     behind = text[np.minimum(np.flatnonzero(exponents) + 2, len(text) - 1)]
     if ((behind - ord("0") < 10) | (behind == ord("+")) | (behind == ord("-"))).any():
         return True
-    known = 1
-    while known < _RUN and len(digits):  # where a run of so many begins
-        more = min(known, _RUN - known)
-        digits, known = digits[:-more] & digits[more:], known + more
+    length = 1
+    while length < _RUN and len(digits):  # where a run of so many begins
+        more = min(length, _RUN - length)
+        digits, length = digits[:-more] & digits[more:], length + more
     return bool(digits.any())

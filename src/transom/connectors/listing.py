@@ -45,25 +45,25 @@ def list_files(
     *,
     may_be_empty: bool,
     settled: Container[str] = (),
-    known: Container[str] = (),
+    taken: Container[str] = (),
     within: Within | None = None,
 ) -> list[Listed]:
     """The files of a path, by name. Hidden ones (a leading dot or underscore) are somebody's unfinished business.
 
     A folder means the files in it, not those of folders below. Nothing but the pattern is expanded: no `~`, no `$X`.
-    Files with `settled` names are left out, and not looked at. Of several names of one file a `known` one is taken. One
-    that leads outside of `within` is rejected.
+    Files with `settled` names are left out, and not looked at. Of several names of one file one that is `taken` counts.
+    One that leads outside of `within` is rejected.
     """
     if within is None:
-        return _listed(path, may_be_empty, settled, known)
+        return _listed(path, may_be_empty, settled, taken)
     within.check_pattern(path)
-    listed = _listed(path, may_be_empty, settled, known)
+    listed = _listed(path, may_be_empty, settled, taken)
     for file in listed:
         within.check(file.path)
     return listed
 
 
-def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Container[str]) -> list[Listed]:
+def _listed(path: str, may_be_empty: bool, settled: Container[str], taken: Container[str]) -> list[Listed]:
     if is_remote(path):
         try:
             listed = _listed_remotely(storage_of(path), path, may_be_empty)
@@ -73,7 +73,7 @@ def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Conta
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return _matching(path, settled, known, may_be_empty=may_be_empty)
+        return _matching(path, settled, taken, may_be_empty=may_be_empty)
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from None
     if stat.S_ISREG(mode):
@@ -81,12 +81,12 @@ def _listed(path: str, may_be_empty: bool, settled: Container[str], known: Conta
     if not stat.S_ISDIR(mode):
         raise SourceError(f"'{show(path)}' is neither a file nor a folder", remedy="write the path of one")
     try:
-        with os.scandir(path) as found:
-            entries = [(entry.name, entry.path, entry.is_symlink()) for entry in found if not _hidden(entry.name)]
+        with os.scandir(path) as folder:
+            entries = [(entry.name, entry.path, entry.is_symlink()) for entry in folder if not _hidden(entry.name)]
     except OSError as error:
         raise cannot_read(path, error) from None
     if any(linked for _, _, linked in entries):
-        entries = _once(entries, known)
+        entries = _once(entries, taken)
     return _present(sorted((name, index) for name, index, _ in entries if name not in settled))
 
 
@@ -102,9 +102,7 @@ def _listed_remotely(storage: Storage, path: str, may_be_empty: bool) -> list[Li
     entry = storage.entry(path)
     if entry is None and glob.has_magic(path):
         at = path.index("/", path.index("://") + 3)
-        matching = [
-            _remote(each, found, found) for found, each in _matching_remotely(storage, path[:at], path[at + 1 :])
-        ]
+        matching = [_remote(each, name, name) for name, each in _matching_remotely(storage, path[:at], path[at + 1 :])]
         if not matching and not may_be_empty:
             raise _no_match(path)
         return sorted(matching, key=lambda file: file.name)
@@ -143,24 +141,24 @@ def _matching_remotely(storage: Storage, folder: str, pattern: str) -> Iterator[
     elif rest:
         yield from _matching_remotely(storage, f"{folder}/{first}", rest)
     else:
-        found = storage.entry(f"{folder}/{first}")
-        if found is not None and not found.folder:
-            yield f"{folder}/{first}", found
+        file = storage.entry(f"{folder}/{first}")
+        if file is not None and not file.folder:
+            yield f"{folder}/{first}", file
 
 
 def _remote(entry: Entry, name: str, path: str) -> Listed:
     return Listed(name, path, entry.size, entry.state)
 
 
-def _matching(path: str, settled: Container[str], known: Container[str], *, may_be_empty: bool) -> list[Listed]:
+def _matching(path: str, settled: Container[str], taken: Container[str], *, may_be_empty: bool) -> list[Listed]:
     if not glob.has_magic(path):
         raise _nothing(path)
     matching = {name for name in _expanded(path) if not _hidden(os.path.basename(name))}
-    names = [name for name, _, _ in _once([(name, name, os.path.islink(name)) for name in matching], known)]
-    found = _present(sorted((name, name) for name in names if name not in settled))
-    if not found and not may_be_empty:
+    names = [name for name, _, _ in _once([(name, name, os.path.islink(name)) for name in matching], taken)]
+    files = _present(sorted((name, name) for name in names if name not in settled))
+    if not files and not may_be_empty:
         raise _no_match(path)
-    return found
+    return files
 
 
 def _nothing(path: str) -> SourceError:
@@ -190,11 +188,11 @@ _Entry = tuple[str, str, bool]
 """A file by its name, where it lies, and whether that is a link."""
 
 
-def _once(entries: list[_Entry], known: Container[str]) -> list[_Entry]:
-    """Each file by one of its names: one that is known, else one that is no link, else the first."""
+def _once(entries: list[_Entry], taken: Container[str]) -> list[_Entry]:
+    """Each file by one of its names: one that is taken already, else one that is no link, else the first."""
     folder = cache(os.path.realpath)
     chosen: dict[str, _Entry] = {}
-    for entry in sorted(entries, key=lambda entry: (entry[0] not in known, entry[2], entry[0])):
+    for entry in sorted(entries, key=lambda entry: (entry[0] not in taken, entry[2], entry[0])):
         _, path, linked = entry
         inside, name = os.path.split(path)
         chosen.setdefault(os.path.realpath(path) if linked else os.path.join(folder(inside), name), entry)
@@ -207,7 +205,7 @@ def _hidden(name: str) -> bool:
 
 def _present(candidates: list[tuple[str, str]]) -> list[Listed]:
     """The candidates that are files; one that has gone meanwhile is left out."""
-    found = []
+    files = []
     for name, path in candidates:
         try:
             status = os.stat(path)
@@ -217,8 +215,8 @@ def _present(candidates: list[tuple[str, str]]) -> list[Listed]:
             raise cannot_read(path, error) from None
         if stat.S_ISREG(status.st_mode):
             state = (status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
-            found.append(Listed(name, path, status.st_size, state))
-    return found
+            files.append(Listed(name, path, status.st_size, state))
+    return files
 
 
 def show(name: str) -> str:

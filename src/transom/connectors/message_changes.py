@@ -54,14 +54,14 @@ class UpsertJson:
         gone = np.array([at for at, value in enumerate(values) if value is None], dtype=np.int64)
         there = np.array([at for at, value in enumerate(values) if value is not None], dtype=np.int64)
         parts, wrong = JsonValues(self.declared).parsed([value for value in values if value is not None])
-        found = [
+        message_rows = [
             MessageRows(ParsedRows(there[part.origin], part.columns), pa.repeat("+", len(part.origin)))
             for part in parts
         ]
         if len(gone):
             nothing = [pa.nulls(len(gone), column.type) for column in self.declared.columns]
-            found.append(MessageRows(ParsedRows(gone, nothing), pa.repeat("-", len(gone))))
-        return found, {int(there[at]): why for at, why in wrong.items()}
+            message_rows.append(MessageRows(ParsedRows(gone, nothing), pa.repeat("-", len(gone))))
+        return message_rows, {int(there[at]): why for at, why in wrong.items()}
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,15 @@ class DebeziumJson:
 
 
 def _among(op: pa.Array, *letters: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = pc.is_in(op, pa.array(letters)).to_numpy(zero_copy_only=False)
-    return found
+    are_these: np.ndarray[tuple[int], np.dtype[np.bool_]] = pc.is_in(op, pa.array(letters)).to_numpy(
+        zero_copy_only=False
+    )
+    return are_these
 
 
 def _valid(rows: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = rows.is_valid().to_numpy(zero_copy_only=False)
-    return found
+    are_valid: np.ndarray[tuple[int], np.dtype[np.bool_]] = rows.is_valid().to_numpy(zero_copy_only=False)
+    return are_valid
 
 
 def plain(parts: Sequence[ParsedRows]) -> list[MessageRows]:

@@ -101,8 +101,8 @@ class _Keys:
 
     def of(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
         if self.raw:
-            found: list[bytes | None] = value_text(batch.column(self.columns[0])).cast(pa.large_binary()).to_pylist()
-            return found
+            values: list[bytes | None] = value_text(batch.column(self.columns[0])).cast(pa.large_binary()).to_pylist()
+            return values
         return _json_lines(batch.select(list(self.columns)))
 
 
@@ -129,11 +129,11 @@ class _Lines:
         return _messages(values, None if self.keys is None else self.keys.of(batch))
 
     def _records(self, batch: pa.RecordBatch, delimiter: str, null: str) -> list[bytes]:
-        text, found, start = csv_text(batch, delimiter, null), [], 0
+        text, lines, start = csv_text(batch, delimiter, null), [], 0
         for end in split_records(text, delimiter, True).ends.tolist():
-            found.append(text[start:end])
+            lines.append(text[start:end])
             start = end + 1
-        return found
+        return lines
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,11 @@ class JsonValues:
         if not incomplete:
             return list(parts), wrong
         gone = np.fromiter(incomplete, np.int64, len(incomplete))
-        found = []
+        complete = []
         for part in parts:
             good = np.flatnonzero(~np.isin(part.origin, gone))
-            found.append(ParsedRows(part.origin[good], [values.take(pa.array(good)) for values in part.columns]))
-        return found, wrong | incomplete
+            complete.append(ParsedRows(part.origin[good], [values.take(pa.array(good)) for values in part.columns]))
+        return complete, wrong | incomplete
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class ArrowValues:
         alike: dict[pa.Schema, list[tuple[int, pa.RecordBatch]]] = {}
         for at, batch in parts:
             alike.setdefault(batch.schema.remove_metadata(), []).append((at, batch))
-        found = []
+        parsed = []
         for schema, some in alike.items():
             try:
                 indexes = find_columns(self.declared.columns, schema.names, self.name)
@@ -142,8 +142,8 @@ class ArrowValues:
                 continue
             origin: Int64s = np.repeat([at for at, _ in some], [len(batch) for _, batch in some])
             whole = [pa.concat_arrays([batch.column(index) for _, batch in some]) for index in indexes]
-            found.append(ParsedRows(origin, whole))
-        return found, wrong
+            parsed.append(ParsedRows(origin, whole))
+        return parsed, wrong
 
 
 def joined(texts: Sequence[bytes]) -> RecordSplit:

@@ -74,21 +74,21 @@ class Footers:
     def __init__(self, declared: DeclaredRows, read: Collection[int] | None = None) -> None:
         self._declared = declared
         self._read = read
-        self._known: dict[str, tuple[tuple[int, ...], Footer]] = {}
+        self._footers: dict[str, tuple[tuple[int, ...], Footer]] = {}
 
     def of(self, file: Listed) -> Footer:
         try:
             key = file.now()
         except OSError as error:
             raise cannot_read(file.path, error) from None
-        known = self._known.get(file.name)
-        if known is None or known[0] != key:
-            known = self._known[file.name] = (key, _read_footer(file, self._declared, self._read))
-        return known[1]
+        footer = self._footers.get(file.name)
+        if footer is None or footer[0] != key:
+            footer = self._footers[file.name] = (key, _read_footer(file, self._declared, self._read))
+        return footer[1]
 
     def forget(self, file: Listed) -> None:
         """The file has been read to its end: nobody will ask for its footer again."""
-        self._known.pop(file.name, None)
+        self._footers.pop(file.name, None)
 
 
 def parquet_schema(file: Listed) -> pa.Schema:

@@ -140,4 +140,4 @@ def _repeating(rows: pa.Table) -> list[str] | bool:
     drawn = 2 * _SAMPLE / count  # of each value, if all came twice
     different = _SAMPLE * -math.expm1(-drawn) / drawn
     counts = [pc.count_distinct(values, mode="all").as_py() for values in sample.columns]
-    return [name for name, found in zip(rows.schema.names, counts, strict=True) if found <= different]
+    return [name for name, distinct in zip(rows.schema.names, counts, strict=True) if distinct <= different]

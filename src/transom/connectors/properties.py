@@ -76,12 +76,12 @@ def format_by_extension(name: str) -> str | None:
     ('csv', None)
     """
     lowered = name.lower()
-    return next((found for extension, found in EXTENSIONS.items() if lowered.endswith(extension)), None)
+    return next((format_ for extension, format_ in EXTENSIONS.items() if lowered.endswith(extension)), None)
 
 
 def taken_properties(properties: dict[str, str]) -> dict[str, str]:
     """The properties with the values of the environment variables that they name: password = '$PGPASSWORD'."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, text in properties.items():
         value = taken(text)
         if value is None:
@@ -89,13 +89,13 @@ def taken_properties(properties: dict[str, str]) -> dict[str, str]:
                 f"the property '{name}' names the environment variable '{variable_of(text)}', which is not set",
                 remedy=f"set it before you start: export {variable_of(text)}=..",
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def reject_unknown(properties: dict[str, str], known: Iterable[str], owner: str) -> None:
+def reject_unknown(properties: dict[str, str], names: Iterable[str], owner: str) -> None:
     """Raises OptionError for a property that nobody reads: most often a slip of the pen."""
-    allowed = sorted(known)
+    allowed = sorted(names)
     for name in properties:
         if name not in allowed:
             close = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
@@ -107,8 +107,8 @@ def reject_unknown(properties: dict[str, str], known: Iterable[str], owner: str)
 
 def read_file_properties(properties: dict[str, str], *, source: bool) -> FileProperties:
     """The properties of a files connector, or OptionError with what to write instead."""
-    known = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
-    reject_unknown(properties, known, f"a {'source' if source else 'sink'} of connector 'files'")
+    names = ["connector", "path", "format", "delimiter", "null"] + (["time_unit"] if source else [])
+    reject_unknown(properties, names, f"a {'source' if source else 'sink'} of connector 'files'")
     path = storage_path(properties.get("path", ""))
     if not path:
         raise OptionError(
@@ -142,13 +142,13 @@ def read_time_unit(properties: Mapping[str, str]) -> int | None:
 def read_delimiter(text: str | None) -> str | None:
     if text is None:
         return None
-    found = _DELIMITER_WORDS.get(text.lower(), text)
-    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+    delimiter = _DELIMITER_WORDS.get(text.lower(), text)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise OptionError(
             f"the delimiter of a CSV file cannot be '{text}'",
             remedy="write one character of ASCII that is neither a quote nor a line end, or 'tab'",
         )
-    return found
+    return delimiter
 
 
 def read_null(text: str, delimiter: str | None) -> str:

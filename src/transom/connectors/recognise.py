@@ -46,9 +46,9 @@ def mark_of_parquet(path: str) -> str:
         return _mark(size.to_bytes(8), handle.pread(footer, size - footer))
 
 
-def reject_another(file: Listed, mark: str | None, found: str, read: str) -> None:
+def reject_another(file: Listed, mark: str | None, present: str, read: str) -> None:
     """Raise SourceError where a file is not the one that had the mark; None: nobody has taken it."""
-    if mark is not None and mark != found:
+    if mark is not None and mark != present:
         raise SourceError(
             f"file '{show(file.name)}' has been replaced: it is not the one of which {read} have been read",
             remedy="lines may be added to a file, but not changed, and other rows need a file of another name;"

@@ -31,29 +31,29 @@ def find_connector(properties: dict[str, str], owner: str, *, sink: bool) -> Con
     if given is None:
         raise OptionError(f"'{owner}' does not say where it is", remedy="write connector = 'files' and a path")
     name = given.lower()
-    found = _CONNECTORS.get(name) or _installed(name)
-    if found is None or (found.sink if sink else found.source) is None:
-        able = "" if found is None else " to write to" if sink else " to read from"
+    connector = _CONNECTORS.get(name) or _installed(name)
+    if connector is None or (connector.sink if sink else connector.source) is None:
+        able = "" if connector is None else " to write to" if sink else " to read from"
         names = [f"'{each}'" for each in _names(sink)]
         raise OptionError(
             f"there is no connector '{given}'{able}", remedy=f"connectors are {', '.join(names[:-1])} and {names[-1]}"
         )
-    return found
+    return connector
 
 
 def _installed(name: str) -> Connector | None:
     for entry in entry_points(group=GROUP):
         if entry.name.lower() == name:
             try:
-                found = entry.load()
+                connector = entry.load()
             except Exception as error:  # of a package that is not ours
                 raise OptionError(
                     f"connector '{name}' cannot be loaded from {entry.value}: {error}",
                     remedy="install what it needs, or write to whoever made it",
                 ) from error
-            if not isinstance(found, Connector):
+            if not isinstance(connector, Connector):
                 raise OptionError(f"{entry.value} is no connector", remedy="let it be a transom.connectors.Connector")
-            return _CONNECTORS.setdefault(name, found)
+            return _CONNECTORS.setdefault(name, connector)
     return None
 
 

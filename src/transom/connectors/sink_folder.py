@@ -89,8 +89,8 @@ class SinkFolder:
         if mark is None and not private:
             reject_unmarked(path)
         if run is None:
-            known = None if mark is None or committed is None else mark.next or mark.run
-            run = known or uuid.uuid4().hex
+            marked = None if mark is None or committed is None else mark.next or mark.run
+            run = marked or uuid.uuid4().hex
         self._run = run
         if mark is None:
             wanted = Mark(run) if committed is not None or not parts else Mark(None, run)
@@ -114,12 +114,12 @@ class SinkFolder:
 
     def prepared(self) -> dict[str, int]:
         """Parts that were put on disk and not shown yet, with their numbers."""
-        found = {}
+        numbers = {}
         for name in os.listdir(self.path):
             part = PART.fullmatch(name[1:].removesuffix(".new"))
             if part is not None and name.startswith(".") and name.endswith(".new"):
-                found[name] = int(part["number"])
-        return found
+                numbers[name] = int(part["number"])
+        return numbers
 
     def clear(self, kept: Collection[str] = ()) -> None:
         """Before a part is shown: what is no part of this run goes, but for what is prepared under these names."""
@@ -177,10 +177,10 @@ def reject_unmarked(path: str) -> None:
 
 def reject_foreign(path: str, names: Iterable[str]) -> None:
     """These look like parts in a folder without a mark."""
-    known = sorted(names)
-    if known:
+    foreign = sorted(names)
+    if foreign:
         raise SinkError(
-            f"the folder '{show(path)}' has files that no query of ours has written, such as '{known[0]}'",
+            f"the folder '{show(path)}' has files that no query of ours has written, such as '{foreign[0]}'",
             remedy="choose another folder, or empty this one",
         )
 

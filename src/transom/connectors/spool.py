@@ -59,8 +59,8 @@ def _listed(folder: str) -> list[_File]:
 
 
 def _files_among(names: list[str]) -> list[_File]:
-    found = map(_file_of, sorted(names))
-    return [file for file in found if file is not None]
+    files = map(_file_of, sorted(names))
+    return [file for file in files if file is not None]
 
 
 def _names(folder: str) -> list[str]:
@@ -245,8 +245,8 @@ class SpoolSource(Source):
             at += count
         rejected_count = split.at + split.rows - max(at, file.rows)
         if rejected_count > 0:
-            known = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, rejected_count)
-            rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in known.to_pylist()]
+            of_log = self._map(f"{file.name}.rejected").slice(max(at, file.rows) - file.rows, rejected_count)
+            rejected = [Rejected(row["position"], row["reason"], row["raw"]) for row in of_log.to_pylist()]
             yield SplitRows(pa.RecordBatch.from_pylist([], self.schema), rejected)
 
     def _listed(self) -> tuple[bool, list[_File]]:
@@ -268,14 +268,14 @@ class SpoolSource(Source):
             raise self._gone(f"those before row {files[0].first + 1} have been given up")
 
     def _map(self, name: str) -> pa.RecordBatch:
-        known = self._mapped
-        if known is None or known[0] != name:
+        mapped = self._mapped
+        if mapped is None or mapped[0] != name:
             try:
                 with _opened(os.path.join(self._folder, name)) as file:
-                    known = self._mapped = (name, file.get_batch(0))
+                    mapped = self._mapped = (name, file.get_batch(0))
             except (OSError, pa.ArrowException) as error:
                 raise self._gone(str(error)) from None
-        return known[1]
+        return mapped[1]
 
     def _gone(self, why: str) -> SourceError:
         return SourceError(

@@ -137,8 +137,8 @@ class DiskFile(io.BufferedReader):
         return os.pread(self.fileno(), count, offset)
 
     def status(self) -> tuple[int, int, int]:
-        found = os.fstat(self.fileno())
-        return found.st_size, found.st_mtime_ns, found.st_ino
+        status = os.fstat(self.fileno())
+        return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 class _DiskWrite:
@@ -193,9 +193,9 @@ class PositionedFile(ABC):
 
     def read(self, count: int = -1, /) -> bytes:
         rest = max(0, self.status()[0] - self._at)
-        found = self.pread(rest if count < 0 else min(count, rest), self._at)
-        self._at += len(found)
-        return found
+        data = self.pread(rest if count < 0 else min(count, rest), self._at)
+        self._at += len(data)
+        return data
 
     def close(self) -> None:  # noqa: B027 most have nothing to let go of
         pass
@@ -238,10 +238,10 @@ class RemoteFile(PositionedFile):
         return self._blocks[number]
 
     def _fetch(self, count: int, offset: int) -> bytes:
-        found = bytes(self._file.read_at(count, offset))
-        if len(found) < count:
+        data = bytes(self._file.read_at(count, offset))
+        if len(data) < count:
             raise OSError("it has become shorter while it was read")
-        return found
+        return data
 
     def close(self) -> None:
         self._file.close()
@@ -397,8 +397,8 @@ def _abfs(scheme: str, authority: str) -> Storage:
             remedy=f"write {scheme}://container@account.dfs.core.windows.net/.., or set AZURE_STORAGE_ACCOUNT",
         )
     given = {"account_key": "AZURE_STORAGE_KEY", "sas_token": "AZURE_STORAGE_SAS_TOKEN"}
-    known = {name: os.environ[variable] for name, variable in given.items() if os.environ.get(variable)}
-    return ArrowStorage(AzureFileSystem(account, **known), container if at else authority)
+    credentials = {name: os.environ[variable] for name, variable in given.items() if os.environ.get(variable)}
+    return ArrowStorage(AzureFileSystem(account, **credentials), container if at else authority)
 
 
 # --- HDFS ------------------------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ class HdfsStorage(Storage):
 
     def entries(self, folder: str) -> list[Entry]:
         try:
-            return [_hdfs_entry(found) for found in self.client.list_status(self._path(folder))]
+            return [_hdfs_entry(status) for status in self.client.list_status(self._path(folder))]
         except FileNotFoundError:
             return []
 
@@ -466,9 +466,9 @@ class _HdfsWrite:
         self._client.delete(self._hidden)
 
 
-def _hdfs_entry(found: Any) -> Entry:
-    name = str(found.path).rstrip("/").rpartition("/")[2]
-    return Entry(name, bool(found.isdir), int(found.length), int(found.modification_time) * 1_000_000)
+def _hdfs_entry(status: Any) -> Entry:
+    name = str(status.path).rstrip("/").rpartition("/")[2]
+    return Entry(name, bool(status.isdir), int(status.length), int(status.modification_time) * 1_000_000)
 
 
 def _hdfs(scheme: str, authority: str) -> Storage:

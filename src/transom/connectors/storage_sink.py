@@ -215,11 +215,11 @@ class StorageFiles(Sink):
 
     def _tidy(self, kept: set[str]) -> None:
         """Removes what is here and does not count, but for what is kept."""
-        known = kept | {file.name for file in self._log.files}
+        needed = kept | {file.name for file in self._log.files}
         snapshot = os.path.basename(self._target.snapshot) if self._snapshots else None
         names = [entry.name for entry in self._storage.entries(self._target.folder) if not entry.folder]
-        found = (name for name in names if _PART.fullmatch(name) or (SNAPSHOT.fullmatch(name) and name != snapshot))
-        self._remove(name for name in found if name not in known)
+        ours = (name for name in names if _PART.fullmatch(name) or (SNAPSHOT.fullmatch(name) and name != snapshot))
+        self._remove(name for name in ours if name not in needed)
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:

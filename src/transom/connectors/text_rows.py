@@ -135,10 +135,10 @@ def _read_header(
     handle: ReadFile, file: Listed, at: TextOffset, declared: DeclaredRows, properties: FileProperties, growing: bool
 ) -> tuple[CsvLines, TextOffset] | None:
     """How the lines of a CSV file are read, by its first line, and where they begin; None while there is no header."""
-    found = read_names(handle, file, at, properties, growing)
-    if found is None:
+    header = read_names(handle, file, at, properties, growing)
+    if header is None:
         return None
-    names, after = found
+    names, after = header
     wanted = find_columns(declared.columns, names, show(file.name))
     return CsvLines(names, wanted, declared.columns, properties.delimiter_of(file.name), properties.null), after
 

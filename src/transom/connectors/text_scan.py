@@ -64,9 +64,9 @@ class _TextBlock:
 
     def records_before(self, offset: int) -> int | None:
         """How many records end at or before a place, if a record begins there."""
-        found = int(np.searchsorted(self.behind, offset - self.offset, side="right"))
-        begins = offset == self.offset or (found > 0 and self.behind[found - 1] == offset - self.offset)
-        return found if begins else None
+        count = int(np.searchsorted(self.behind, offset - self.offset, side="right"))
+        begins = offset == self.offset or (count > 0 and self.behind[count - 1] == offset - self.offset)
+        return count if begins else None
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class TextScan:
         size, _, identity = handle.status()
         if identity != self._identity:  # another file of this name
             self._identity, self._lines, self._block = identity, None, None
-        found = self._lines or open_lines(handle, self.file, self._declared, self._properties, growing)
-        if found is None:
+        opened = self._lines or open_lines(handle, self.file, self._declared, self._properties, growing)
+        if opened is None:
             return TextPlan([], None, finished=True)
-        lines, beginning = found
+        lines, beginning = opened
         if size > beginning.offset + 3:  # until then it may be half a header, or half a mark
-            self._lines = found
+            self._lines = opened
         splits: list[Split] = []
         text_offset, continued = resume(handle, text_offset, beginning)
         if continued:
