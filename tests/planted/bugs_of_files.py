@@ -45,8 +45,8 @@ FILES: Final = (
     Bug(
         "columns_taken_anew",
         "program/taken_columns.py",
-        "if known is not None and known.path == real_path(",
-        "if known is None and '' == real_path(",
+        "if before is not None and before.path == real_path(",
+        "if before is None and '' == real_path(",
         "after a restart the columns are those of the file that is first by then",
     ),
     Bug(

@@ -83,9 +83,9 @@ def read_by_need(
         bound = most_waiting if held else None
         came = [(pace, rows) for name, pace in first.items() if (rows := _read(name, pace, most, bound, read))]
         if came:
-            known = [time for pace, rows in came if (time := pace.leads_to(rows)) is not None]
+            leads = [time for pace, rows in came if (time := pace.leads_to(rows)) is not None]
             for name, pace in left.items():
-                _read(name, pace, pace.rows_to(min(known, default=None), most), bound, read)
+                _read(name, pace, pace.rows_to(min(leads, default=None), most), bound, read)
             return
         held = True
 

@@ -87,17 +87,17 @@ class CheckpointFolder:
     def claim(self, manifest: Manifest, begun: bool) -> None:
         """The folder is for these queries; if it has `begun` to be for others, or for another law, they are
         rejected."""
-        known = self.manifest()
-        if known is not None and known.runtime != manifest.runtime:
+        written = self.manifest()
+        if written is not None and written.runtime != manifest.runtime:
             raise CheckpointError(
-                f"the checkpoint in '{self.folder}' was written by the {known.runtime} runtime, and this is the "
+                f"the checkpoint in '{self.folder}' was written by the {written.runtime} runtime, and this is the "
                 f"{manifest.runtime} one",
-                remedy=f"go on with --runtime {known.runtime}, or choose another folder",
+                remedy=f"go on with --runtime {written.runtime}, or choose another folder",
             )
-        if known is not None and begun:
-            known.reject_another(manifest)
-            manifest = manifest.after(known)
-        if known != manifest:
+        if written is not None and begun:
+            written.reject_another(manifest)
+            manifest = manifest.after(written)
+        if written != manifest:
             self.write(MANIFEST, manifest.text().encode())
 
     def read(self, name: str) -> bytes | None:

@@ -69,15 +69,17 @@ class Manifest:
     def read(text: str, folder: str) -> Manifest:
         """What was written into a folder; rejected if this version cannot know what it means."""
         try:
-            known = json.loads(text)
-            if known["format"] != FORMAT:
+            written = json.loads(text)
+            if written["format"] != FORMAT:
                 raise CheckpointError(
-                    f"the checkpoint in '{folder}' has format {known['format']}, and this version of Transom reads "
+                    f"the checkpoint in '{folder}' has format {written['format']}, and this version of Transom reads "
                     f"format {FORMAT}",
                     remedy=f"go on with the version of Transom that wrote it, or {_ANEW}",
                 )
-            queries = {name: {about: dict(facts) for about, facts in one.items()} for name, one in _items(known)}
-            return Manifest(str(known["runtime"]), queries, known.get("columns", {}))
+            queries = {
+                name: {about: dict(facts) for about, facts in facts_of.items()} for name, facts_of in _items(written)
+            }
+            return Manifest(str(written["runtime"]), queries, written.get("columns", {}))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise CheckpointError(
                 f"what the checkpoint in '{folder}' is for cannot be read: its manifest is damaged",
@@ -86,23 +88,27 @@ class Manifest:
 
     def reject_another(self, other: Manifest) -> None:
         """Raise for whatever of this one, which was written, is not so in the other one."""
-        for one, two, gone in ((self, other, "is not there now"), (other, self, "was not there")):
-            names = [name for name in one.queries if name not in two.queries and not one._comes_and_goes(name)]
+        for having, lacking, gone in ((self, other, "is not there now"), (other, self, "was not there")):
+            names = [
+                name for name in having.queries if name not in lacking.queries and not having._comes_and_goes(name)
+            ]
             if names:
                 text = ", ".join(f"'{name}'" for name in names)
                 raise CheckpointError(
                     f"the checkpoint was written by other queries: {text} {gone}",
                     remedy=f"run the queries that wrote it, or {_ANEW}",
                 )
-        found = list(dict.fromkeys(self._differences(other)))
-        if found:
+        differences = list(dict.fromkeys(self._differences(other)))
+        if differences:
             raise CheckpointError(
-                f"the checkpoint was written {'; and '.join(found)}", remedy=f"write it as it was, or {_ANEW}"
+                f"the checkpoint was written {'; and '.join(differences)}", remedy=f"write it as it was, or {_ANEW}"
             )
 
-    def after(self, known: Manifest) -> Manifest:
+    def after(self, before: Manifest) -> Manifest:
         """With those that have left and whose sinks have their rows: whoever comes by their names goes on there."""
-        sunk = {name: about for name, about in known.queries.items() if any(one.startswith("sink ") for one in about)}
+        sunk = {
+            name: about for name, about in before.queries.items() if any(fact.startswith("sink ") for fact in about)
+        }
         return Manifest(self.runtime, sunk | self.queries, self.columns)
 
     def taken(self) -> dict[str, TakenColumns]:
@@ -145,11 +151,11 @@ def _differs(fact: str, about: str, was: Any, now: Any) -> str:
     return f"{text} for {about}, and it {'has none' if now is None else f'is {now}'} now"
 
 
-def _items(known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, one in known["queries"].items():
-        if not {"text", "plan"} <= set(one[_query(name)]):
+def _items(written: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, facts_of in written["queries"].items():
+        if not {"text", "plan"} <= set(facts_of[_query(name)]):
             raise KeyError(name)
-        yield name, one
+        yield name, facts_of
 
 
 def _query(name: str) -> str:
@@ -180,22 +186,25 @@ def _facts_of(spec: QuerySpec, shared: bool) -> dict[str, Facts]:
     assert planned.root is not None
     statement = planned.statement
     assert isinstance(statement, InsertStatement | QueryStatement)
-    found: dict[str, Facts] = {}
+    facts_of: dict[str, Facts] = {}
     for name, definition in _inputs(spec):
         kind = "stream" if isinstance(definition, StreamDefinition) else "table"
-        found[f"{kind} '{name}'"] = _input(definition)
+        facts_of[f"{kind} '{name}'"] = _input(definition)
     if planned.sink is not None:
-        found[f"sink '{planned.sink.name}'"] = _properties(planned.sink.properties)
-    found[_query(spec.name)] = {
+        facts_of[f"sink '{planned.sink.name}'"] = _properties(planned.sink.properties)
+    facts_of[_query(spec.name)] = {
         "text": " ".join(statement.text.split()),
         "plan": hashlib.sha256(repr(statement.query).encode()).hexdigest()[:16],
         "emit": repr(spec.emit),
         **{f"SET {name}": value for name, value in _options(planned.catalogue.options).items()},
         "a folder of rejected rows": _side(spec),
-        **{f"version of the function '{one.name}'": repr(one.version) for one in functions_in(statement.query)},
+        **{
+            f"version of the function '{function.name}'": repr(function.version)
+            for function in functions_in(statement.query)
+        },
         "shared with others": shared,
     }
-    return found
+    return facts_of
 
 
 def _input(definition: StreamDefinition | TableDefinition) -> Facts:
@@ -227,7 +236,7 @@ def _properties(properties: Mapping[str, str]) -> Facts:
 
 
 def _options(options: Mapping[str, Any]) -> Facts:
-    found: Facts = {}
+    facts: Facts = {}
     for name, option in OPTIONS.items():
         if name in MAY_CHANGE:
             continue
@@ -238,8 +247,8 @@ def _options(options: Mapping[str, Any]) -> Facts:
             value = format_instant(value)
         elif name == "spill" and value is not None:
             value = os.path.realpath(local_path(value))
-        found[name] = value
-    return found
+        facts[name] = value
+    return facts
 
 
 def _side(spec: QuerySpec) -> str | None:

@@ -58,10 +58,10 @@ class Timing:
         """The columns of an input with the instant among them as one, and its bound."""
         assert self.column is not None
         at = _index(name, columns, self.column)
-        known = columns[at].name
+        spelled = columns[at].name
         type_ = TIMESTAMPTZ if columns[at].type == TIMESTAMPTZ else TIMESTAMP
-        typed = Schema((*columns.columns[:at], Column(known, type_), *columns.columns[at + 1 :]))
-        return typed, TimeColumn(known, _micros(self.bound, "the bound", 0))
+        typed = Schema((*columns.columns[:at], Column(spelled, type_), *columns.columns[at + 1 :]))
+        return typed, TimeColumn(spelled, _micros(self.bound, "the bound", 0))
 
 
 STATIC: Final = Timing()

@@ -62,11 +62,11 @@ def add_function(catalogue: Catalogue, function: PythonFunction, replace: bool) 
 def _named(body: object, name: str | None) -> tuple[Callable[..., object], str]:
     if not callable(body):
         raise OptionError(f"a function is expected, not {type(body).__name__}", remedy="write it below the decorator")
-    found = getattr(body, "__name__", "") if name is None else name
-    require_text(found, "the name of a function")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", found):
-        raise OptionError(f"a function cannot be called '{found}'", remedy="give it a name of letters: name='..'")
-    return body, str(found).lower()
+    called = getattr(body, "__name__", "") if name is None else name
+    require_text(called, "the name of a function")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", called):
+        raise OptionError(f"a function cannot be called '{called}'", remedy="give it a name of letters: name='..'")
+    return body, str(called).lower()
 
 
 def _annotated(body: Callable[..., object], name: str) -> tuple[list[SqlType], SqlType | None]:
@@ -104,9 +104,9 @@ def _type(given: SqlType, function: str) -> pa.DataType:
         )
     require_text(given, f"a type of the function '{function}'")
     try:
-        found = type_of_name(given)
+        type_ = type_of_name(given)
     except TransomError as error:
         raise OptionError(f"the function '{function}': {error.what}", remedy=error.remedy) from None
-    if found == JSON:
+    if type_ == JSON:
         raise OptionError(f"the function '{function}' has JSON, which is text to Python", remedy="name 'VARCHAR'")
-    return found
+    return type_

@@ -35,14 +35,14 @@ def measured(operators: Sequence[OperatorStatus], most_bytes: Sequence[int]) -> 
     """What operators did in a run that is over, with the most that each kept."""
     return [
         Measured(
-            one.rows_in,
-            one.rows_out,
-            one.ends,
+            operator.rows_in,
+            operator.rows_out,
+            operator.ends,
             most,
-            one.seconds,
-            (*(one.slides.lines() if one.slides else ()), *one.changes),
+            operator.seconds,
+            (*(operator.slides.lines() if operator.slides else ()), *operator.changes),
         )
-        for one, most in zip(operators, most_bytes, strict=True)
+        for operator, most in zip(operators, most_bytes, strict=True)
     ]
 
 
@@ -77,12 +77,12 @@ def explained_all(
 ) -> Explained:
     """The same of several, one below the other, as they would run together; each is measured alone."""
     if measure is not None or len(planned) < 2:
-        parts = [explained(one, measure, where, reader) for one in planned]
+        parts = [explained(query, measure, where, reader) for query in planned]
     else:
         sharing = sharing_of(planned)
         together = [_explained_with_others(planned, index, sharing, where) for index in range(len(planned))]
-        read = [_with_readers(part, one, reader) for part, one in zip(together, planned, strict=True)]
-        parts = [_with_growth(part, one) for part, one in zip(read, planned, strict=True)]
+        read = [_with_readers(part, query, reader) for part, query in zip(together, planned, strict=True)]
+        parts = [_with_growth(part, query) for part, query in zip(read, planned, strict=True)]
     return Explained.of("\n\n".join(parts), [plan for part in parts for plan in part.plans])
 
 
@@ -96,70 +96,70 @@ def _alone(planned: Planned, measure: Measure | None) -> Explained:
 
 def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Sharing, where: Where) -> Explained:
     """A query of several: the plan that it shares, and who shares it; or why it shares none."""
-    one = planned[index]
+    query = planned[index]
     group = sharing.group_of(index)
     if not group:
-        alone = _with_partitions(_alone(one, None), one, where)
-        assert one.root is not None
-        joins = any("Join" in operator.kind for operator in one.root.walk())
+        alone = _with_partitions(_alone(query, None), query, where)
+        assert query.root is not None
+        joins = any("Join" in operator.kind for operator in query.root.walk())
         if joins:
             reason = sharing.unsupported[index]
             plan = {**alone.plans[0], "not shared": reason}
             alone = Explained.of(f"{alone}\njoin not shared: {reason}", [plan])
-        if joins and one.catalogue.options.get("schedule", "off") != "off":
+        if joins and query.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
     request = sharing.request[index]
-    subplan = shared_subplan([sharing.request[i] for i in group], one.catalogue)
-    root = consumer(request, one.catalogue, subplan)
+    subplan = shared_subplan([sharing.request[i] for i in group], query.catalogue)
+    root = consumer(request, query.catalogue, subplan)
     number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is subplan)
     others = [i for i in group if i != index]
     what = "join" if isinstance(request, Sharable) else "plan"
     text = [f"query {i + 1}{_windows(sharing.request[i])}" for i in others[:_MOST_NAMED]]
     text += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {
-        "statement": one.statement.text,
-        **explain_json(root, None, one.statement),
+        "statement": query.statement.text,
+        **explain_json(root, None, query.statement),
         "shared with": [i + 1 for i in others],
     }
     together = Explained.of(f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}", [plan])
-    together = _with_key(together, root, one)
-    together = _with_partitions(together, one, where, shared=f"queries that share a {what} run in one place")
-    if not isinstance(request, Sharable) or one.catalogue.options.get("schedule", "off") == "off":
+    together = _with_key(together, root, query)
+    together = _with_partitions(together, query, where, shared=f"queries that share a {what} run in one place")
+    if not isinstance(request, Sharable) or query.catalogue.options.get("schedule", "off") == "off":
         return together
-    schedule = schedule_of(request, one.catalogue, batches=not where().one_by_one)
+    schedule = schedule_of(request, query.catalogue, batches=not where().one_by_one)
     return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
 
 
-def _with_key(found: Explained, root: Operator, planned: Planned) -> Explained:
+def _with_key(explained: Explained, root: Operator, planned: Planned) -> Explained:
     """With a line about the columns by which net changes are emitted, where an answer is written so."""
     if planned.sink is None or output_form(root, planned.sink.emit) != "net":
-        return found
+        return explained
     key = output_key(root, "net")
     text = "as a bag: the plan proves no key" if key is None else f"by ({', '.join(key)})" if key else "of one row"
-    plans = [{**plan, "key": None if key is None else list(key)} for plan in found.plans]
-    return Explained.of(f"{found}\nnet changes {text}", plans)
+    plans = [{**plan, "key": None if key is None else list(key)} for plan in explained.plans]
+    return Explained.of(f"{explained}\nnet changes {text}", plans)
 
 
-def _with_schedule(found: Explained, of: str, schedule: Schedule | str) -> Explained:
+def _with_schedule(explained: Explained, of: str, schedule: Schedule | str) -> Explained:
     """With a line about the order of the work, or why it has none."""
     text = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
-    return Explained.of(f"{found}\n{of}{text}", [{**plan, "schedule": text} for plan in found.plans])
+    return Explained.of(f"{explained}\n{of}{text}", [{**plan, "schedule": text} for plan in explained.plans])
 
 
-def _with_partitions(found: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
+def _with_partitions(explained: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
     """With a line about the partitions, where a query of this process asks for several."""
     wanted = partitions_of(planned.catalogue)
     if wanted == 1 or where().partitions > 1:
-        return found
+        return explained
     assert planned.root is not None
     reason = shared or kept_together(planned.root)
     text = f"{wanted} partitions" if reason is None else f"one partition, not {wanted}: {reason}"
     number = wanted if reason is None else 1
-    return Explained.of(f"{found}\n{text}", [{**plan, "partitions": number} for plan in found.plans])
+    return Explained.of(f"{explained}\n{text}", [{**plan, "partitions": number} for plan in explained.plans])
 
 
-def _with_readers(found: Explained, planned: Planned, reader: Reader) -> Explained:
+def _with_readers(explained: Explained, planned: Planned, reader: Reader) -> Explained:
     """With a line for each input that is read in a way of its own."""
     assert planned.root is not None
     names = dict.fromkeys(scanned(operator) for operator in planned.root.walk() if not operator.inputs)
@@ -169,18 +169,20 @@ def _with_readers(found: Explained, planned: Planned, reader: Reader) -> Explain
         if isinstance(definition, StreamDefinition | TableDefinition) and (who := reader(definition)) is not None:
             readers[definition.name] = who
     if not readers:
-        return found
+        return explained
     lines = [f"{name} is read by {who}" for name, who in readers.items()]
-    return Explained.of("\n".join([found, *lines]), [{**plan, "read by": readers} for plan in found.plans])
+    return Explained.of("\n".join([explained, *lines]), [{**plan, "read by": readers} for plan in explained.plans])
 
 
-def _with_growth(found: Explained, planned: Planned) -> Explained:
+def _with_growth(explained: Explained, planned: Planned) -> Explained:
     """With a line for all that grows for as long as input comes, if anything does."""
     growing = planned.growing
     if not growing:
-        return found
-    text = [{"what": one.what, "streams": list(one.streams)} for one in growing]
-    return Explained.of("\n".join([found, *map(str, growing)]), [{**plan, "grows": text} for plan in found.plans])
+        return explained
+    text = [{"what": growth.what, "streams": list(growth.streams)} for growth in growing]
+    return Explained.of(
+        "\n".join([explained, *map(str, growing)]), [{**plan, "grows": text} for plan in explained.plans]
+    )
 
 
 def _windows(request: Request) -> str:

@@ -10,7 +10,7 @@ from transom.program.planned import Planned
 def growth_notes(planned: Sequence[Planned]) -> list[str]:
     """A line for each of them, with the line of the text in which the statement begins."""
     return [
-        f"note: line {one.statement.span.line}: {note}"
-        for one in planned
-        for note in (*one.statement.notes, *(one.growing if one.standing else ()))
+        f"note: line {query.statement.span.line}: {note}"
+        for query in planned
+        for note in (*query.statement.notes, *(query.growing if query.standing else ()))
     ]

@@ -79,8 +79,8 @@ class SessionInputs:
                 remedy="declare it with stream(..), or give a DataFrame that does not stream",
             )
 
-        def declared(known: Schema) -> TableDefinition:
-            return declared_table(name, known, timing, key)
+        def declared(schema: Schema) -> TableDefinition:
+            return declared_table(name, schema, timing, key)
 
         if timing.column is not None and is_lazy(data):
             self._supply(name, data, columns, declared, replace)
@@ -92,8 +92,8 @@ class SessionInputs:
     ) -> None:
         require_text(name, "the name of a stream")
 
-        def declared(known: Schema) -> StreamDefinition:
-            return declared_stream(name, known, timing)
+        def declared(schema: Schema) -> StreamDefinition:
+            return declared_stream(name, schema, timing)
 
         if isinstance(data, DataFrameInput):
             definition = declared(columns_of(data.columns if columns is None else columns, name))
@@ -122,8 +122,8 @@ class SessionInputs:
 
     def forget(self, name: str) -> None:
         """What was handed under a name that stands for something else from now on, or for nothing."""
-        for known in (self._memory, self._supplies, self.frames):
-            known.pop(name.lower(), None)
+        for by_name in (self._memory, self._supplies, self.frames):
+            by_name.pop(name.lower(), None)
 
     def open(self, definition: Definition) -> Source:
         key = definition.name.lower()
@@ -152,14 +152,14 @@ class SessionInputs:
 
     def _supply(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
         """Rows that are read as they are wanted."""
-        self._reject_known(name, replace)
+        self._reject_declared(name, replace)
         supply = Supply(name, data, columns)
         self._declare(self._of_columns(supply.columns, columns, name, declared), replace)
         self._supplies[name.lower()] = supply
 
     def _hold_rows(self, name: str, data: Data, columns: pa.Schema | None, declared: Declare, replace: bool) -> None:
         """Rows that are there."""
-        self._reject_known(name, replace)
+        self._reject_declared(name, replace)
         given = None if columns is None else columns_of(columns, name)
         schema, batches = batches_of(data, given)
         definition = self._of_columns(schema, columns, name, declared)
@@ -183,12 +183,12 @@ class SessionInputs:
     def _declare(self, definition: Definition, replace: bool) -> None:
         """In the place of what has the name, if that is to be replaced."""
         key = definition.name.lower()
-        self._reject_known(definition.name, replace)
+        self._reject_declared(definition.name, replace)
         self._reject_views(definition)
         self.forget(key)
         self.catalogue.relations[key] = definition
 
-    def _reject_known(self, name: str, replace: bool) -> None:
+    def _reject_declared(self, name: str, replace: bool) -> None:
         replaced = replace and name.lower() in self.catalogue.relations and name.lower() != DEAD_LETTER_TABLE
         if not replaced and (name.lower() in self.catalogue.relations or name.lower() in self.catalogue.sinks):
             raise QueryError(

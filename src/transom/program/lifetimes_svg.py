@@ -24,10 +24,10 @@ def lifetimes_svg(bars: Sequence[Bar]) -> str:
     for bar in reversed(bars):
         if bar.label in lines or len(lines) < _LINES:
             lines.setdefault(bar.label, []).append(bar)
-    known = [at for line in lines.values() for bar in line for at in (bar.begin, bar.end) if at is not None]
-    if not known:
+    instants = [at for line in lines.values() for bar in line for at in (bar.begin, bar.end) if at is not None]
+    if not instants:
         return ""
-    first, last = min(known), max(known)
+    first, last = min(instants), max(instants)
     height = _TOP + len(lines) * _ROW + 6
 
     def x(at: int) -> float:

@@ -70,7 +70,7 @@ class LiveView:
     def __init__(self, tap: AnswerTap) -> None:
         self._tap = tap
         self._version = -1
-        self._known: LiveAnswer | None = None
+        self._last_made: LiveAnswer | None = None
         self._shown: dict[str, int] = {}
         """Rows of an answer that is shown whole, and since when they have been there."""
         self._gone: deque[Bar] = deque(maxlen=MOST_SHOWN)
@@ -83,10 +83,10 @@ class LiveView:
     def look(self, now: int) -> LiveAnswer:
         """`now`: the clock in microseconds, by which an answer is seen to change that comes without times."""
         version = self._tap.version
-        if self._known is None or version != self._version:
+        if self._last_made is None or version != self._version:
             self._version = version
-            self._known = self._made(self._tap.newest(), now)
-        return self._known
+            self._last_made = self._made(self._tap.newest(), now)
+        return self._last_made
 
     def _made(self, newest: Newest, now: int) -> LiveAnswer:
         form = newest.opening.form or ""
@@ -107,16 +107,16 @@ class LiveView:
                 rows = []
             case "changes":
                 instants = _instants(batches, 1)
-                found, alive = _folded(zip(rows, instants, strict=True))
-                table, count, bars = tuple(alive[-MOST_SHOWN:]), len(alive), _labelled(found[-MOST_SHOWN:])
+                lifetimes, alive = _folded(zip(rows, instants, strict=True))
+                table, count, bars = tuple(alive[-MOST_SHOWN:]), len(alive), _labelled(lifetimes[-MOST_SHOWN:])
             case "net":
                 alive = _by_key(rows, newest)
                 table, count = tuple(alive[-MOST_SHOWN:]), len(alive)
             case "lifetimes":
                 width = len(newest.opening.schema)
                 spans = list(zip(_instants(batches, width - 2), _instants(batches, width - 1), strict=True))
-                known = [(row[:-2], begin, _end(end)) for row, (begin, end) in zip(rows, spans, strict=True)]
-                bars = _labelled(sorted(known, key=lambda one: one[1] or 0)[-MOST_SHOWN:])
+                lifetimes = [(row[:-2], begin, _end(end)) for row, (begin, end) in zip(rows, spans, strict=True)]
+                bars = _labelled(sorted(lifetimes, key=lambda lifetime: lifetime[1] or 0)[-MOST_SHOWN:])
             case "stream":
                 marks = zip(rows, _instants(batches, 0), strict=True)
                 bars = _labelled((row[1:], at, at) for row, at in marks)
@@ -186,20 +186,20 @@ def _end(instant: int | None) -> int | None:
 def _folded(changes: Iterable[tuple[Cells, int | None]]) -> tuple[list[Alive], list[Cells]]:
     """Lifetimes of rows that come with + and go with -, by their begin; and the rows that are there."""
     open_: dict[Cells, deque[int | None]] = {}
-    found: list[Alive] = []
+    lifetimes: list[Alive] = []
     for row, at in changes:
         values = row[2:]
         if row[0] == "+":
             open_.setdefault(values, deque()).append(at)
         else:
             begins = open_.get(values)
-            found.append((values, begins.popleft() if begins else None, at))
+            lifetimes.append((values, begins.popleft() if begins else None, at))
             if begins is not None and not begins:
                 del open_[values]
     alive = [(values, begin, None) for values, begins in open_.items() for begin in begins]
-    found += alive
-    found.sort(key=lambda one: (one[1] if one[1] is not None else one[2]) or 0)
-    return found, [values for values, _, _ in sorted(alive, key=lambda one: one[1] or 0)]
+    lifetimes += alive
+    lifetimes.sort(key=lambda lifetime: (lifetime[1] if lifetime[1] is not None else lifetime[2]) or 0)
+    return lifetimes, [values for values, _, _ in sorted(alive, key=lambda lifetime: lifetime[1] or 0)]
 
 
 def _by_key(rows: Sequence[Cells], newest: Newest) -> list[Cells]:
@@ -207,10 +207,10 @@ def _by_key(rows: Sequence[Cells], newest: Newest) -> list[Cells]:
     key = newest.opening.key
     names = newest.opening.schema.names
     at = [names.index(name) for name in key] if key is not None else range(1, len(names))
-    found: dict[Cells, Cells] = {}
+    row_of: dict[Cells, Cells] = {}
     for row in rows:
         of = tuple(row[i] for i in at)
-        found.pop(of, None)
+        row_of.pop(of, None)
         if row[0] == "+":
-            found[of] = row[1:]
-    return list(found.values())
+            row_of[of] = row[1:]
+    return list(row_of.values())

@@ -51,18 +51,25 @@ def status_html(status: Status) -> str:
     state = "finished" if status.finished else f"up to {format_instant(status.progress)}"
     if status.held_back_by is not None:
         state += f", waits for {status.held_back_by}"
-    state += "".join(f"; {one.name}: {one.leap}" for one in status.inputs if one.leap is not None)
+    state += "".join(f"; {each.name}: {each.leap}" for each in status.inputs if each.leap is not None)
     if status.latency is not None:
         state += f"; {status.latency}"
     if status.overload is not None:
         state += f"; {status.overload}"
     inputs = [
-        [_cell(one.name), *(f"{n:,}" for n in (one.rows_in, one.used, one.late, one.rejected, one.waiting))]
-        for one in status.inputs
+        [
+            _cell(each.name),
+            *(f"{n:,}" for n in (each.rows_in, each.used, each.late, each.rejected, each.waiting)),
+        ]
+        for each in status.inputs
     ]
     operators = [
-        [f"#{one.number}", _cell(one.tactic), *(f"{n:,}" for n in (one.rows_in, one.rows_out, one.state_bytes))]
-        for one in status.operators
+        [
+            f"#{operator.number}",
+            _cell(operator.tactic),
+            *(f"{n:,}" for n in (operator.rows_in, operator.rows_out, operator.state_bytes)),
+        ]
+        for operator in status.operators
     ]
     return (
         f'<div style="{_FONT}"><b>{_cell(status.name)}</b>: {status.rows_out:,} rows out, {_cell(state)}</div>'
@@ -88,12 +95,14 @@ def live_html(status: Status, answer: LiveAnswer, state: str) -> str:
 def running_html(statuses: Sequence[Status], seconds: float) -> str:
     """Queries that are run to their end, while they do: a line each, and a bar of those that are not over."""
     lines = []
-    for one in statuses:
-        rows = sum(each.rows_in for each in one.inputs)
+    for status in statuses:
+        rows = sum(each.rows_in for each in status.inputs)
         rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-        bar = "<progress></progress>" if not one.finished else '<progress value="1" max="1"></progress>'
-        at = "finished" if one.finished else f"up to {format_instant(one.progress)}"
-        lines.append(f"<div>{bar} <b>{_cell(one.name)}</b>: {rows:,} rows in, {one.rows_out:,} out, {rate}, {at}</div>")
+        bar = "<progress></progress>" if not status.finished else '<progress value="1" max="1"></progress>'
+        at = "finished" if status.finished else f"up to {format_instant(status.progress)}"
+        lines.append(
+            f"<div>{bar} <b>{_cell(status.name)}</b>: {rows:,} rows in, {status.rows_out:,} out, {rate}, {at}</div>"
+        )
     return f'<div style="{_FONT}">{"".join(lines)}</div>'
 
 
@@ -103,27 +112,27 @@ def plans_html(plans: Sequence[dict[str, Any]]) -> str:
 
 
 def _plan(plan: dict[str, Any]) -> str:
-    operators = {one["number"]: one for one in plan["operators"]}
+    operators = {operator["number"]: operator for operator in plan["operators"]}
     seen: set[int] = set()
 
     def tree(number: int) -> str:
-        one = operators[number]
-        head = f"<b>#{number} {_cell(one['tactic'])}</b> "
+        operator = operators[number]
+        head = f"<b>#{number} {_cell(operator['tactic'])}</b> "
         if number in seen:
             return f'<li>{head}<span style="{_FAINT}">shared, see above</span></li>'
         seen.add(number)
-        details = [f"keeps {one['keeps']}; {one['costs']}"]
-        details += [f"not {each['tactic']}: {each['reason']}" for each in one["not_taken"]]
-        if "measured" in one:
-            known = one["measured"]
+        details = [f"keeps {operator['keeps']}; {operator['costs']}"]
+        details += [f"not {each['tactic']}: {each['reason']}" for each in operator["not_taken"]]
+        if "measured" in operator:
+            measured = operator["measured"]
             details.append(
-                f"{known['rows_in']:,} rows in, {known['rows_out']:,} out, {known['state_bytes']:,} bytes kept, "
-                f"{known['seconds'] * 1000:.1f} ms"
+                f"{measured['rows_in']:,} rows in, {measured['rows_out']:,} out, "
+                f"{measured['state_bytes']:,} bytes kept, {measured['seconds'] * 1000:.1f} ms"
             )
-        below = "".join(tree(child) for child in one["inputs"])
+        below = "".join(tree(child) for child in operator["inputs"])
         faint = "".join(f'<div style="{_FAINT}">{_cell(line)}</div>' for line in details)
         inner = f'<ul style="margin:0 0 0 4px;padding-left:16px">{below}</ul>' if below else ""
-        return f"<li>{head}{_cell(one['description'])}{faint}{inner}</li>"
+        return f"<li>{head}{_cell(operator['description'])}{faint}{inner}</li>"
 
     statement = plan.get("statement")
     title = text_html(statement) if statement else ""

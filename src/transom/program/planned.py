@@ -99,7 +99,7 @@ def read_program(
     """
     require_text(text, "a query", QueryError)
     options = dict(catalogue.options)
-    known = Catalogue(
+    changed = Catalogue(
         dict(catalogue.relations),
         dict(catalogue.sinks),
         dict(options),
@@ -108,23 +108,23 @@ def read_program(
         catalogue.functions,
     )
     planned: list[Planned] = []
-    for statement, place in statements_in_place(text, known, parameters):
+    for statement, names in statements_in_place(text, changed, parameters):
         if isinstance(statement, SetStatement):
             options[statement.option] = statement.value
-        here = Catalogue(place.relations, place.sinks, {**options, **(fixed or {})}, catalogue.within)
+        here = Catalogue(names.relations, names.sinks, {**options, **(fixed or {})}, catalogue.within)
         if isinstance(statement, ShowStatement):  # the catalogue of a query travels, and its plan has what it calls
             here = replace(here, functions=catalogue.functions)
         with _located(statement, text):
             _reject_taken(statement, planned)
             planned.append(_plan_statement(statement, here, statistics_of))
     _check_paths(planned, text)
-    queries = sum(one.standing for one in planned)
+    queries = sum(query.standing for query in planned)
     if one_query and queries != 1:
         raise QueryError(
             f"one query is expected, and the text has {queries}",
             remedy="write SELECT .. FROM .., or execute() a text of other statements",
         )
-    catalogue.relations, catalogue.sinks, catalogue.options = known.relations, known.sinks, known.options
+    catalogue.relations, catalogue.sinks, catalogue.options = changed.relations, changed.sinks, changed.options
     return planned
 
 
@@ -147,7 +147,9 @@ def _reject_taken(statement: Statement, before: list[Planned]) -> None:
     if not isinstance(statement, CreateStatement | DropStatement) or statement.definition is None:
         return
     name = statement.definition.name
-    if any(reads(one.statement.query, name.lower()) for one in before if isinstance(one.statement, _STANDING)):
+    if any(
+        reads(earlier.statement.query, name.lower()) for earlier in before if isinstance(earlier.statement, _STANDING)
+    ):
         raise QueryError(
             f"a query before it reads '{name}', and runs when all of the text is read",
             remedy="write the two into texts of their own",
@@ -160,24 +162,24 @@ _STANDING = InsertStatement | QueryStatement | ExplainStatement
 def _check_paths(planned: list[Planned], text: str) -> None:
     """No two queries write to the same place, and none to a place that is read."""
     taken: dict[str, str] = {}
-    read = {path_of(relation): name for one in planned[-1:] for name, relation in one.catalogue.relations.items()}
-    for one in planned:
-        if one.sink is None or not one.standing:
+    read = {path_of(relation): name for query in planned[-1:] for name, relation in query.catalogue.relations.items()}
+    for query in planned:
+        if query.sink is None or not query.standing:
             continue
-        path = path_of(one.sink) or one.sink.name.lower()
-        with _located(one.statement, text):
+        path = path_of(query.sink) or query.sink.name.lower()
+        with _located(query.statement, text):
             if path in taken:
                 raise QueryError(
-                    f"the sink '{one.sink.name}' would be written by two queries",
+                    f"the sink '{query.sink.name}' would be written by two queries",
                     remedy="give each query a sink with a path of its own, or make one query of them with UNION ALL",
                 )
             reader = read.get(path) or read.get(os.path.dirname(path))
             if reader is not None:
                 raise QueryError(
-                    f"the sink '{one.sink.name}' would be written where '{reader}' is read",
+                    f"the sink '{query.sink.name}' would be written where '{reader}' is read",
                     remedy="give the sink another path",
                 )
-        taken[path] = one.sink.name
+        taken[path] = query.sink.name
 
 
 def path_of(definition: StreamDefinition | TableDefinition | ViewDefinition | SinkDefinition) -> str | None:

@@ -61,12 +61,14 @@ def progress_of(status: Status, batch: int, rows_before: int, seconds: float) ->
         seconds=seconds,
         progress=status.progress,
         operators=tuple(
-            OperatorProgress(one.number, one.operator, one.tactic, one.state_rows, one.state_bytes)
-            for one in status.operators
+            OperatorProgress(
+                operator.number, operator.operator, operator.tactic, operator.state_rows, operator.state_bytes
+            )
+            for operator in status.operators
         ),
     )
 
 
 def read_rows(status: Status) -> int:
     """Rows of all inputs so far."""
-    return sum(one.rows_in for one in status.inputs)
+    return sum(each.rows_in for each in status.inputs)

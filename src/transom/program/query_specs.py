@@ -34,7 +34,7 @@ def handing(on_rows: OnRows | None) -> Answer | None:
     if on_rows is None:
         return None
     sink = CallbackSink(on_rows)
-    return lambda one, name, schema: sink
+    return lambda planned, name, schema: sink
 
 
 def check_emit(emit: str) -> None:
@@ -60,36 +60,36 @@ class SpecBuilder:
     def specs(self, planned: Sequence[Planned], names: Sequence[str] = ()) -> list[QuerySpec]:
         """A query is called by its sink or its number, unless `names` say otherwise."""
         check_emit(self.emit)
-        standing = [one for one in planned if one.standing]
-        found: list[QuerySpec] = []
-        for one, given in zip_longest(standing, names):
-            name = given or _name(one, [spec.name for spec in found])
-            emit = self.emit if one.sink is None else one.sink.emit
-            open_sink = self._sink_maker(one, name)
-            open_sink = open_sink if self.taps is None else self.taps.answer(open_sink, one, name)
-            spec = QuerySpec(one, name, emit, open_sink, self._dead_letter_maker(one, name))
+        standing = [query for query in planned if query.standing]
+        specs: list[QuerySpec] = []
+        for query, given in zip_longest(standing, names):
+            name = given or _name(query, [spec.name for spec in specs])
+            emit = self.emit if query.sink is None else query.sink.emit
+            open_sink = self._sink_maker(query, name)
+            open_sink = open_sink if self.taps is None else self.taps.answer(open_sink, query, name)
+            spec = QuerySpec(query, name, emit, open_sink, self._dead_letter_maker(query, name))
             for maker in (spec.open_sink, spec.open_dead_letters):
                 if maker is not None:
                     maker.check()
-            found.append(spec)
-        return found
+            specs.append(spec)
+        return specs
 
-    def _sink_maker(self, one: Planned, name: str) -> OpenSink:
-        sink, answer = one.sink, self.answer
+    def _sink_maker(self, planned: Planned, name: str) -> OpenSink:
+        sink, answer = planned.sink, self.answer
         if sink is not None:
-            folder, within = self.checkpoint, one.catalogue.within
+            folder, within = self.checkpoint, planned.catalogue.within
             staging = None if folder is None else os.path.join(folder, f"staged-{name}")
             declared = SinkDeclaration(sink.name, sink.properties, None, staging, within, self.screen, self.follow)
             return open_sink_of(sink, declared, lambda: self._run(name))
         if answer is not None:
-            return OpenSink(lambda opening: answer(one, name, opening.schema))
-        return OpenSink(lambda opening: MemorySink(opening.schema, one.view()))
+            return OpenSink(lambda opening: answer(planned, name, opening.schema))
+        return OpenSink(lambda opening: MemorySink(opening.schema, planned.view()))
 
-    def _dead_letter_maker(self, one: Planned, name: str) -> OpenSink | None:
+    def _dead_letter_maker(self, planned: Planned, name: str) -> OpenSink | None:
         rejected = self.rejected if self.taps is None else self.taps.shared(self.rejected)
         if self.dead_letters is not None:
             properties = {"path": os.path.join(self.dead_letters, name, ""), "format": "jsonl"}
-            files = open_files(properties, lambda: self._run(f"{name}/refused"), one.catalogue.within)
+            files = open_files(properties, lambda: self._run(f"{name}/refused"), planned.catalogue.within)
             return files if self.taps is None else self.taps.rejected(files)
         return None if rejected is None else OpenSink(lambda opening: rejected)
 
@@ -99,7 +99,7 @@ class SpecBuilder:
         return None if run is None else f"{run}/{name}"
 
 
-def _name(one: Planned, taken: list[str]) -> str:
+def _name(planned: Planned, taken: list[str]) -> str:
     """What a query is called in messages and folders: its sink, or its number."""
-    name = "" if one.sink is None else one.sink.name
+    name = "" if planned.sink is None else planned.sink.name
     return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"

@@ -34,13 +34,13 @@ def request_of(planned: Planned) -> Sharable | str:
     if sharing == "off":
         return "SET sharing is 'off'"
     assert isinstance(planned.statement, QueryStatement | InsertStatement | ExplainStatement)
-    found = sharable(planned.statement.query, planned.catalogue)
-    if isinstance(found, Sharable) and sharing == "auto" and schedule in ("off", "auto"):
+    sharable_part = sharable(planned.statement.query, planned.catalogue)
+    if isinstance(sharable_part, Sharable) and sharing == "auto" and schedule in ("off", "auto"):
         tactic = _without_the_join(planned)
         if tactic is not None:
             # A row with many matches costs it no more than one with few: with a join it would.
             return f"join-aggregate {tactic} may need no pairs; SET sharing = 'on' makes them for all"
-    return found
+    return sharable_part
 
 
 def _without_the_join(planned: Planned) -> str | None:
@@ -51,12 +51,14 @@ def _without_the_join(planned: Planned) -> str | None:
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:
     """Queries with the same part share it, or the same join, where there are two or more."""
-    found = {index: request_of(one) for index, one in enumerate(planned)}
-    unsupported = {index: one for index, one in found.items() if isinstance(one, str)}
+    requests = {index: request_of(query) for index, query in enumerate(planned)}
+    unsupported = {
+        index: request_or_why for index, request_or_why in requests.items() if isinstance(request_or_why, str)
+    }
     with_join: dict[object, list[int]] = {}
-    for index, one in found.items():
-        if isinstance(one, Sharable):
-            with_join.setdefault(one.join, []).append(index)
+    for index, request_or_why in requests.items():
+        if isinstance(request_or_why, Sharable):
+            with_join.setdefault(request_or_why.join, []).append(index)
     by_windows = _by_windows(planned)
     parts = _parts(planned, [set(group) for group in with_join.values()], [set(group) for group in by_windows])
     request: dict[int, Request] = dict(parts)
@@ -64,16 +66,18 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
     for index, part in parts.items():
         by_part.setdefault(part.common, []).append(index)
     groups = list(by_part.values())
-    for known in by_windows:
-        left = [index for index in known if index not in request]
+    for windows_of in by_windows:
+        left = [index for index in windows_of if index not in request]
         if len(left) > 1:
             groups.append(left)
-            request |= dict(zip(left, widened([known[index] for index in left]), strict=True))
+            request |= dict(zip(left, widened([windows_of[index] for index in left]), strict=True))
     for indexes in with_join.values():
         left = [index for index in indexes if index not in request]
         if len(left) > 1:
             groups.append(left)
-            request |= {index: one for index in left if isinstance(one := found[index], Sharable)}
+            request |= {
+                index: request_or_why for index in left if isinstance(request_or_why := requests[index], Sharable)
+            }
         elif left:
             unsupported[left[0]] = "no other query has this join"
     return Sharing(request, tuple(map(tuple, groups)), unsupported)
@@ -81,16 +85,16 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
 
 def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
     """Those whose joins, of more than two streams or of windows that slide, differ in their windows."""
-    found: dict[object, dict[int, SharableWindows]] = {}
-    for index, one in enumerate(planned):
-        assert isinstance(one.statement, QueryStatement | InsertStatement | ExplainStatement)
-        asks = sharable_windows(one.statement.query, one.catalogue)
+    by_join: dict[object, dict[int, SharableWindows]] = {}
+    for index, query in enumerate(planned):
+        assert isinstance(query.statement, QueryStatement | InsertStatement | ExplainStatement)
+        asks = sharable_windows(query.statement.query, query.catalogue)
         if isinstance(asks, str):
             continue
-        if one.catalogue.options.get("sharing") != "on" and _without_the_join(one) is not None:
+        if query.catalogue.options.get("sharing") != "on" and _without_the_join(query) is not None:
             continue  # it may need no pairs
-        found.setdefault(asks.common, {})[index] = asks
-    return [known for known in found.values() if len(known) > 1 and differ(list(known.values()))]
+        by_join.setdefault(asks.common, {})[index] = asks
+    return [windows_of for windows_of in by_join.values() if len(windows_of) > 1 and differ(list(windows_of.values()))]
 
 
 def _parts(
@@ -101,15 +105,15 @@ def _parts(
     Queries that have the same join as others share that, unless the part has more to it and is all of theirs.
     """
     by_part: dict[object, dict[int, SharablePlan]] = {}
-    for index, one in enumerate(planned):
-        statement = one.statement
+    for index, query in enumerate(planned):
+        statement = query.statement
         assert isinstance(statement, QueryStatement | InsertStatement | ExplainStatement)
-        found = sharable_plans(statement.query, one.catalogue)
-        for part in () if isinstance(found, str) else found:
+        plans = sharable_plans(statement.query, query.catalogue)
+        for part in () if isinstance(plans, str) else plans:
             by_part.setdefault(part.common, {})[index] = part
     shared: dict[int, SharablePlan] = {}
-    for known in sorted(by_part.values(), key=lambda known: -next(iter(known.values())).size):
-        group = {index: part for index, part in known.items() if index not in shared}
+    for plan_of in sorted(by_part.values(), key=lambda plan_of: -next(iter(plan_of.values())).size):
+        group = {index: part for index, part in plan_of.items() if index not in shared}
         if len(group) > 1 and not _better_as_joins(planned, group, with_join, by_windows):
             shared |= group
     return shared

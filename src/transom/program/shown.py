@@ -32,19 +32,19 @@ def shown(statement: ShowStatement, catalogue: Catalogue) -> pa.Table:
     """
     if statement.name is not None:
         return _described(statement.name, catalogue)
-    relations = [one for one in catalogue.relations.values() if one.name.lower() != ONE_ROW]
+    relations = [relation for relation in catalogue.relations.values() if relation.name.lower() != ONE_ROW]
     match statement.what:
         case "STREAMS":
-            streams = [one for one in relations if isinstance(one, StreamDefinition)]
+            streams = [relation for relation in relations if isinstance(relation, StreamDefinition)]
             return _table(("stream", "columns", "time"), [(s.name, _columns(s), _time(s)) for s in streams])
         case "TABLES":
-            tables = [one for one in relations if isinstance(one, TableDefinition)]
+            tables = [relation for relation in relations if isinstance(relation, TableDefinition)]
             return _table(("table", "columns", "changes"), [(t.name, _columns(t), _changes(t)) for t in tables])
         case "VIEWS":
-            views = [one for one in relations if isinstance(one, ViewDefinition)]
-            return _table(("view", "columns"), [(one.name, _written(one.query.schema)) for one in views])
+            views = [relation for relation in relations if isinstance(relation, ViewDefinition)]
+            return _table(("view", "columns"), [(view.name, _written(view.query.schema)) for view in views])
         case "SINKS":
-            return _table(("sink", "emit"), [(one.name, one.emit) for one in catalogue.sinks.values()])
+            return _table(("sink", "emit"), [(sink.name, sink.emit) for sink in catalogue.sinks.values()])
         case "OPTIONS":
             options = [(name, str(catalogue.options.get(name, o.default)), o.purpose) for name, o in OPTIONS.items()]
             return _table(("option", "value", "purpose"), options)
@@ -91,7 +91,7 @@ def _columns(definition: StreamDefinition | TableDefinition) -> str:
 
 
 def _written(columns: Schema, invisible: frozenset[str] = frozenset()) -> str:
-    return ", ".join(f"{one.name} {sql_name(one.type)}" for one in columns if one.name not in invisible)
+    return ", ".join(f"{column.name} {sql_name(column.type)}" for column in columns if column.name not in invisible)
 
 
 def _table(names: Sequence[str], rows: Rows) -> pa.Table:

@@ -30,10 +30,10 @@ class SlideStatus:
         matching, reuse, join = (self.estimates.get(name) for name in ("selectivity", "reuse_cost", "join_cost"))
         if matching is None:
             return []
-        found = [f"one tuple of rows in {1 / matching:,.0f} matches" if matching else "nothing matches"]
+        texts = [f"one tuple of rows in {1 / matching:,.0f} matches" if matching else "nothing matches"]
         if reuse is not None and join is not None:
-            found.append(f"C_reuse {reuse:.3g} s, C_join {join:.3g} s for the last slide compared")
-        return ["; ".join(found)]
+            texts.append(f"C_reuse {reuse:.3g} s, C_join {join:.3g} s for the last slide compared")
+        return ["; ".join(texts)]
 
 
 def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
@@ -48,5 +48,5 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
 
 def slides_in(statuses: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
     """That of an operator in several partitions, by what each has reported of it."""
-    parts = [one for one in statuses if one is not None]
-    return SlideStatus(SlideReport.united([SlideReport(**one) for one in parts]), {}, ()) if parts else None
+    parts = [each for each in statuses if each is not None]
+    return SlideStatus(SlideReport.united([SlideReport(**each) for each in parts]), {}, ()) if parts else None

@@ -68,14 +68,14 @@ class SampledStatistics:
 
     def _join(self, node: MultiwayJoin) -> JoinStatistics:
         declared = [declared_rate(relation, self._catalogue) for relation in node.relations]
-        known = [rate for rate in declared if rate is not None]
-        samples = [self._samples.of(relation, _mean(known)) for relation in node.relations]
-        known += [
+        rates = [rate for rate in declared if rate is not None]
+        samples = [self._samples.of(relation, _mean(rates)) for relation in node.relations]
+        rates += [
             sample.rate
             for sample, rate in zip(samples, declared, strict=True)
             if sample is not None and sample.rate and rate is None
         ]
-        usual = _mean(known)
+        usual = _mean(rates)
         inputs = tuple(
             _input(sample, rate) or input_of(relation, rate, usual)
             for relation, rate, sample in zip(node.relations, declared, samples, strict=True)
@@ -114,8 +114,8 @@ class _SampledKey:
     """Whether rows come and go; otherwise all are there all the time."""
 
     def there(self, instant: int, since: int) -> _Bools:
-        found: _Bools = (self.ta <= since) & (self.te > instant)
-        return found
+        are_there: _Bools = (self.ta <= since) & (self.te > instant)
+        return are_there
 
 
 def _key_counts(
@@ -141,14 +141,14 @@ def _key_counts(
 
 
 def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> list[_SampledKey] | None:
-    indexes, found, values = [], [], []
+    indexes, sampled, values = [], [], []
     for i, (own, sample) in enumerate(zip(node.keys, samples, strict=True)):
         key = own[c]
         if key is not None:
             if sample is None or not len(sample):
                 return None
             indexes.append(i)
-            found.append(sample)
+            sampled.append(sample)
             values.append(scalar.evaluate(key, sample.rows))
     numbers = _numbers(values)
     if numbers is None:
@@ -161,7 +161,7 @@ def _members(node: MultiwayJoin, c: int, samples: Sequence[Sample | None]) -> li
             np.minimum(sample.te - shift, FOREVER),
             sample.rate != 0.0,
         )
-        for index, number, sample, shift in zip(indexes, numbers, found, _shifts(found), strict=True)
+        for index, number, sample, shift in zip(indexes, numbers, sampled, _shifts(sampled), strict=True)
     ]
 
 
@@ -173,11 +173,11 @@ def _numbers(values: list[pa.Array]) -> list[Int64s] | None:
         return None
     together = pa.chunked_array(values).combine_chunks().dictionary_encode()
     numbers = together.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    found = np.split(numbers, np.cumsum([len(each) for each in values])[:-1])
+    by_input = np.split(numbers, np.cumsum([len(each) for each in values])[:-1])
     having = np.zeros(len(together.dictionary) + 1, np.int64)  # the last one is for -1
-    for each in found:
+    for each in by_input:
         having[np.unique(each[each >= 0])] += 1
-    return [np.where(having[each] > 1, each, -1) for each in found]
+    return [np.where(having[each] > 1, each, -1) for each in by_input]
 
 
 def _shifts(samples: Sequence[Sample]) -> list[int]:

@@ -94,7 +94,7 @@ class Status:
     @property
     def slides(self) -> SlideStatus | None:
         """Of a query that is a join emitted slide by slide."""
-        return next((one.slides for one in self.operators if one.slides is not None), None)
+        return next((operator.slides for operator in self.operators if operator.slides is not None), None)
 
     def _repr_html_(self) -> str:
         return status_html(self)
@@ -103,6 +103,10 @@ class Status:
 def kept_by(status: Status) -> list[Kept]:
     """What the operators of a query keep."""
     return [
-        (f"#{one.number} {title(one.operator, one.tactic)} of {status.name}", one.state_rows, one.state_bytes)
-        for one in status.operators
+        (
+            f"#{operator.number} {title(operator.operator, operator.tactic)} of {status.name}",
+            operator.state_rows,
+            operator.state_bytes,
+        )
+        for operator in status.operators
     ]

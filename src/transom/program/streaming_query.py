@@ -45,7 +45,7 @@ class StreamingQuery:
         self._background = background
         self._planned = planned
         self._where, self._reader = where, reader
-        self._known: tuple[int, Status] | None = None
+        self._last_status: tuple[int, Status] | None = None
         """How it was doing, after so many steps."""
 
     @property
@@ -67,9 +67,9 @@ class StreamingQuery:
     def status(self) -> Status:
         """How it was doing after its last step."""
         steps = self._background.steps  # before it is looked at: a step that ends meanwhile makes it stale
-        if self._known is None or self._known[0] != steps:
-            self._known = steps, self._query.status()
-        return self._known[1]
+        if self._last_status is None or self._last_status[0] != steps:
+            self._last_status = steps, self._query.status()
+        return self._last_status[1]
 
     @property
     def recent_progress(self) -> list[Progress]:
@@ -97,11 +97,11 @@ class StreamingQuery:
     def on_progress(self, callback: Listener) -> None:
         """Have a function called with every batch from now on, in the thread of the query."""
 
-        def mine(progress: Progress) -> None:
+        def of_this_query(progress: Progress) -> None:
             if progress.query == self.name:
                 callback(progress)
 
-        self._background.run.listeners.append(mine)
+        self._background.run.listeners.append(of_this_query)
 
     def stop(self, timeout: float | None = None) -> Status:
         """End it after the step that is under way; what it has written is complete then.

@@ -30,9 +30,9 @@ def looking(within: Within | None, kept: Mapping[str, TakenColumns] = NONE) -> C
     seen: dict[tuple[str, str], Schema] = {}
 
     def columns_of(name: str, properties: dict[str, str]) -> Schema:
-        known, taken = kept.get(name.lower()), taken_properties(properties)
-        if known is not None and known.path == real_path(storage_path(taken.get("path", ""))):
-            return known.columns
+        before, taken = kept.get(name.lower()), taken_properties(properties)
+        if before is not None and before.path == real_path(storage_path(taken.get("path", ""))):
+            return before.columns
         key = (name.lower(), repr(sorted(taken.items())))
         if key not in seen:
             seen[key] = columns_of_files(name, taken, within)

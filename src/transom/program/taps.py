@@ -31,13 +31,13 @@ class Taps:
         for tap in (*list(self.answers.values()), self.dead_letters):
             tap.watch()
 
-    def answer(self, open_sink: OpenSink, one: Planned, name: str) -> OpenSink:
+    def answer(self, open_sink: OpenSink, planned: Planned, name: str) -> OpenSink:
         """The sink of a query of this name, with a tap."""
-        tap = self.answers[name] = AnswerTap(one.view() if isinstance(one.statement, QueryStatement) else None)
+        tap = self.answers[name] = AnswerTap(planned.view() if isinstance(planned.statement, QueryStatement) else None)
         if self.watched:
             tap.watch()
         if self.remember is not None:
-            open_sink = self.remember(one, name, open_sink)
+            open_sink = self.remember(planned, name, open_sink)
         return tapped(open_sink, tap)
 
     def rejected(self, open_sink: OpenSink) -> OpenSink:

@@ -72,8 +72,8 @@ class Workspace:
         """
         kept = taken_columns(held_path(checkpoint, self.catalogue.within))
         planned = read_program(text, self.catalogue, fixed, self.statistics(), parameters, one_query, kept)
-        for one in planned:
-            match one.statement:
+        for each in planned:
+            match each.statement:
                 case CreateStatement(definition=StreamDefinition() | TableDefinition() as definition):
                     self.inputs.hold(definition)
                 case DropStatement(definition=StreamDefinition() | TableDefinition() as dropped):
@@ -115,24 +115,24 @@ class Workspace:
     def explain_together(self, planned: Sequence[Planned], analyze: bool = False) -> Explained:
         """How the queries among the statements would run together."""
         return explained_all(
-            [one for one in planned if one.root is not None],
+            [each for each in planned if each.root is not None],
             self.runtime.measure if analyze else None,
             self.runtime.machine,
             self.runtime.reader,
         )
 
-    def explained(self, one: Planned) -> Explained:
+    def explained(self, planned: Planned) -> Explained:
         """The answer of an EXPLAIN statement."""
-        assert isinstance(one.statement, ExplainStatement)
-        found = self.explain_one(one, one.statement.analyze)
-        if not one.statement.json:
-            return found
-        plan = {name: value for name, value in found.plans[0].items() if name != "statement"}
+        assert isinstance(planned.statement, ExplainStatement)
+        explained = self.explain_one(planned, planned.statement.analyze)
+        if not planned.statement.json:
+            return explained
+        plan = {name: value for name, value in explained.plans[0].items() if name != "statement"}
         return Explained(json.dumps(plan, indent=2))
 
-    def explain_one(self, one: Planned, analyze: bool) -> Explained:
+    def explain_one(self, planned: Planned, analyze: bool) -> Explained:
         """How a query would run alone."""
-        return explained(one, self.runtime.measure if analyze else None, self.runtime.machine, self.runtime.reader)
+        return explained(planned, self.runtime.measure if analyze else None, self.runtime.machine, self.runtime.reader)
 
     def execute(
         self,
@@ -147,27 +147,27 @@ class Workspace:
     ) -> Results:
         """All statements of a text, with a result each. `watch` sees the run after batches, `when_over` at its end."""
         planned = self.prepare(text, parameters=parameters, checkpoint=checkpoint)
-        standing = [one for one in planned if one.standing]
+        standing = [each for each in planned if each.standing]
         run = self.assemble(standing, emit=emit, checkpoint=checkpoint, end=end) if standing else None
         if run is not None:
             run.run(until_full(watch))
             when_over(run)
-        queries = {} if run is None else {id(one): query for one, query in zip(standing, run.queries, strict=True)}
-        return Results(self.result(one, queries.get(id(one))) for one in planned)
+        queries = {} if run is None else {id(each): query for each, query in zip(standing, run.queries, strict=True)}
+        return Results(self.result(each, queries.get(id(each))) for each in planned)
 
-    def collect(self, one: Planned, emit: Emit) -> Result:
+    def collect(self, planned: Planned, emit: Emit) -> Result:
         """Run a query alone, to the end of its input."""
-        run = self.assemble([one], emit=emit)
+        run = self.assemble([planned], emit=emit)
         run.run(until_full())
-        return self.result(one, run.queries[0])
+        return self.result(planned, run.queries[0])
 
-    def result(self, one: Planned, query: QueryInRun | None) -> Result:
+    def result(self, planned: Planned, query: QueryInRun | None) -> Result:
         """What came of a statement, if it is a query, as that query of a run."""
-        text = one.statement.text
-        if isinstance(one.statement, ExplainStatement):
-            return Result(text, text=self.explained(one))
-        if isinstance(one.statement, ShowStatement):
-            return Result(text, shown(one.statement, one.catalogue))
+        text = planned.statement.text
+        if isinstance(planned.statement, ExplainStatement):
+            return Result(text, text=self.explained(planned))
+        if isinstance(planned.statement, ShowStatement):
+            return Result(text, shown(planned.statement, planned.catalogue))
         if query is None:
             return Result(text)
         return Result(text, query.table() if query.in_memory else None, status=query.status())
