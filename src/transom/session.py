@@ -380,8 +380,8 @@ class Session:
         ['query-1']
         >>> session.close()
         """
-        one = self._only(text)
-        _check_takers(one, on_rows, None)
+        planned = self._only(text)
+        _check_takers(planned, on_rows, None)
         called = self._free_name(name, replace) or self._next_name()
         while True:
             background = self._added_to
@@ -393,13 +393,13 @@ class Session:
                     remedy=f"write follow={self._follow}, or stop them first",
                 )
             try:
-                query = background.add(self._ordered(one, called, emit, on_rows))
+                query = background.add(self._ordered(planned, called, emit, on_rows))
             except CancelledError:
                 continue  # the others have just come to the end of their input
             if background is not self._added_to:
                 self._added_to = background
                 background.start()
-            return self._hold(one, query, background)
+            return self._hold(planned, query, background)
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -505,8 +505,8 @@ class Session:
         lifetimes direct: a row passes every operator once; an open end is an open row id of 8 bytes
            not negative: a row would pass every operator twice
         """
-        found = self._workspace.explain_together(self._workspace.prepare(text, fixed), analyze)
-        return Explained(json_text.dumps({"queries": found.plans}, indent=2)) if json else found
+        explained = self._workspace.explain_together(self._workspace.prepare(text, fixed), analyze)
+        return Explained(json_text.dumps({"queries": explained.plans}, indent=2)) if json else explained
 
     def preview(self, text: str, *, rows: int = PREVIEWED, emit: Emit = "changes") -> Result:
         """The answer of a query over the first rows of its inputs, which it takes from nobody; in this process.
@@ -518,18 +518,18 @@ class Session:
         >>> session.preview("ISTREAM(SELECT a FROM s)", rows=1).to_pylist()
         [{'at': datetime.datetime(2024, 5, 1, 0, 0), 'a': 1}]
         """
-        known = replace(self._workspace.catalogue)
+        catalogue = replace(self._workspace.catalogue)
         planned = read_program(
-            text, known, {"batch_rows": PREVIEWED_AT_ONCE}, self._workspace.statistics(), one_query=True
+            text, catalogue, {"batch_rows": PREVIEWED_AT_ONCE}, self._workspace.statistics(), one_query=True
         )
-        (one,) = (each for each in planned if each.standing)
-        view = one.view() if one.sink is None else None
-        builder = SpecBuilder(self._workspace.screen, emit, answer=lambda one, name, schema: MemorySink(schema, view))
+        (query,) = (each for each in planned if each.standing)
+        view = query.view() if query.sink is None else None
+        builder = SpecBuilder(self._workspace.screen, emit, answer=lambda query, name, schema: MemorySink(schema, view))
         runtime = LocalRuntime(FirstInputs(self._workspace.inputs, rows))
-        run = runtime.assemble(builder.specs([replace(one, sink=None)]), RunOptions())
+        run = runtime.assemble(builder.specs([replace(query, sink=None)]), RunOptions())
         end = time.monotonic() + SECONDS_OF_PREVIEW
         run.run(until_full(lambda run: run.stop() if time.monotonic() > end else None))
-        return Result(one.statement.text, run.queries[0].table(), status=run.queries[0].status())
+        return Result(query.statement.text, run.queries[0].table(), status=run.queries[0].status())
 
     def console(self, address: str = "127.0.0.1:4040", *, allow_changes: bool = False) -> Console:
         """A page for a browser that shows the queries of this session while they run; it is served until its `close`
@@ -555,35 +555,35 @@ class Session:
         checkpoint: str | None = None,
     ) -> Planned:
         planned = self._workspace.prepare(text, parameters=parameters, one_query=True, checkpoint=checkpoint)
-        (query,) = (one for one in planned if one.standing)
+        (query,) = (each for each in planned if each.standing)
         return query
 
     def _adopted(self, name: str, data: Data) -> Data | DataFrameInput:
         return self._workspace.runtime.adopt(name, data) if of_spark(data) else data
 
-    def _collect(self, one: Planned, emit: Emit) -> Result:
-        return self._workspace.collect(one, emit)
+    def _collect(self, planned: Planned, emit: Emit) -> Result:
+        return self._workspace.collect(planned, emit)
 
-    def _explain(self, one: Planned, analyze: bool) -> Explained:
-        return self._workspace.explain_one(one, analyze)
+    def _explain(self, planned: Planned, analyze: bool) -> Explained:
+        return self._workspace.explain_one(planned, analyze)
 
-    def _to_spark(self, one: Planned, emit: Emit) -> DataFrame:
-        return self._workspace.runtime.dataframe(SpecBuilder(self._workspace.screen, emit).specs([one])[0])
+    def _to_spark(self, planned: Planned, emit: Emit) -> DataFrame:
+        return self._workspace.runtime.dataframe(SpecBuilder(self._workspace.screen, emit).specs([planned])[0])
 
-    def _start(self, one: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
-        _check_takers(one, spec.on_rows, spec.on_batch)
-        _check_limit(one)
+    def _start(self, planned: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
+        _check_takers(planned, spec.on_rows, spec.on_batch)
+        _check_limit(planned)
         called = self._free_name(spec.name, spec.replace)
-        if called is None and one.sink is None and spec.checkpoint is None:
+        if called is None and planned.sink is None and spec.checkpoint is None:
             called = self._next_name()
         run = self._workspace.assemble(
-            [one],
+            [planned],
             emit=emit,
             follow=spec.follow,
             checkpoint=spec.checkpoint,
             end=spec.end,
             # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
-            every=1 if one.sink is None and spec.checkpoint is None else EVERY,
+            every=1 if planned.sink is None and spec.checkpoint is None else EVERY,
             answer=handing(spec.on_rows),
             clock=spec.clock,
             on_batch=spec.on_batch,
@@ -591,24 +591,26 @@ class Session:
         )
         background = BackgroundRun(run, run.queries[0].name)
         background.start()
-        return self._hold(one, run.queries[0], background)
+        return self._hold(planned, run.queries[0], background)
 
-    def _ordered(self, one: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
-        _check_limit(one)
+    def _ordered(self, planned: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
+        _check_limit(planned)
         dead_letters, answer = self._workspace.inputs.dead_letters, handing(on_rows)
         builder = SpecBuilder(
             self._workspace.screen, emit, self._follow, None, dead_letters, answer, taps=self._workspace.taps
         )
-        return builder.specs([one], [name])[0]
+        return builder.specs([planned], [name])[0]
 
-    def _remembered(self, one: Planned, name: str, opens: OpenSink) -> OpenSink:
+    def _remembered(self, planned: Planned, name: str, opens: OpenSink) -> OpenSink:
         """Whoever is served with answers hears of what goes to the sink."""
         answers = {} if self._answers is None else self._answers
-        answers[name] = AnswerHistory(name, one.catalogue.options.get("history") or 0)
+        answers[name] = AnswerHistory(name, planned.catalogue.options.get("history") or 0)
         return with_history(opens, answers[name])
 
-    def _hold(self, one: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
-        made = StreamingQuery(query, background, one, self._workspace.runtime.machine, self._workspace.runtime.reader)
+    def _hold(self, planned: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
+        made = StreamingQuery(
+            query, background, planned, self._workspace.runtime.machine, self._workspace.runtime.reader
+        )
         self._held = [*self.queries, made]
         self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
         return made
@@ -652,21 +654,21 @@ def _held_by(session: Session | None) -> list[StreamingQuery]:
     return [] if session is None else list(session._held)
 
 
-def _check_limit(one: Planned) -> None:
+def _check_limit(planned: Planned) -> None:
     """LIMIT without ORDER BY is for whoever waits for the rows."""
-    if isinstance(one.statement, QueryStatement) and one.statement.limit is not None:
+    if isinstance(planned.statement, QueryStatement) and planned.statement.limit is not None:
         raise QueryError(
             "LIMIT without ORDER BY ends a run, and a query in the background goes on",
             remedy="run() the query, or write ORDER BY .. LIMIT n for the first rows of an order",
         )
 
 
-def _check_takers(one: Planned, on_rows: OnRows | None, on_batch: OnBatch | None) -> None:
+def _check_takers(planned: Planned, on_rows: OnRows | None, on_batch: OnBatch | None) -> None:
     """Rows go to a sink or to a function, not to both."""
     taker = "on_rows" if on_batch is None else "on_batch"
-    if one.sink is not None and (on_rows is not None or on_batch is not None):
+    if planned.sink is not None and (on_rows is not None or on_batch is not None):
         raise OptionError(
-            f"the rows go to the sink '{one.sink.name}', and {taker} would get none",
+            f"the rows go to the sink '{planned.sink.name}', and {taker} would get none",
             remedy=f"leave {taker} out, or write the query without INSERT INTO",
         )
 

@@ -41,10 +41,10 @@ def _declared(planned: list[Planned]) -> str:
     ''
     """
     groups: dict[str, list[str]] = {}
-    for one in planned:
-        kind, name = _kind(one.statement)
-        if kind == "query" and one.sink is not None:
-            name = f"into {one.sink.name}"
+    for statement in planned:
+        kind, name = _kind(statement.statement)
+        if kind == "query" and statement.sink is not None:
+            name = f"into {statement.sink.name}"
         groups.setdefault(kind, []).append(name)
     return ", ".join(_counted(kind, names) for kind, names in groups.items())
 
@@ -75,5 +75,5 @@ def _counted(kind: str, names: list[str]) -> str:
     ('2 queries', '1 sink (out)')
     """
     plural = kind if len(names) == 1 else "queries" if kind == "query" else f"{kind}s"
-    known = ", ".join(name for name in names if name)
-    return f"{len(names)} {plural}" + (f" ({known})" if known else "")
+    named = ", ".join(name for name in names if name)
+    return f"{len(names)} {plural}" + (f" ({named})" if named else "")

@@ -36,8 +36,8 @@ def main(options: argparse.Namespace) -> int:
         if given is not None:
             text = read_query_file(given)
             around.enter_context(folder_of(given))
-            for one in workspace_of(session).prepare(text):
-                if one.standing:
-                    Query(one, "changes", session).start(follow=True)
+            for planned in workspace_of(session).prepare(text):
+                if planned.standing:
+                    Query(planned, "changes", session).start(follow=True)
         console.wait()
     return 0

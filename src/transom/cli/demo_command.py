@@ -62,7 +62,7 @@ def main(options: argparse.Namespace) -> int:
             raise UsageError(f"cannot write to '{folder}': {error.strerror}", remedy="choose another folder") from None
         alarms = Alarms()
 
-        def answer(one: Planned, name: str, schema: pa.Schema) -> Alarms:
+        def answer(planned: Planned, name: str, schema: pa.Schema) -> Alarms:
             return alarms
 
         with contextlib.chdir(folder), compiling_announced():
@@ -72,7 +72,7 @@ def main(options: argparse.Namespace) -> int:
             seconds = time.perf_counter() - started
         print(f"\n{_chart(alarms.ended)}\n")
         print(summary(run.status()))
-        rows = sum(one.rows_in for one in run.queries[0].status().inputs)
+        rows = sum(each.rows_in for each in run.queries[0].status().inputs)
         print(f"{rows:,} readings, twice over, in {seconds:.1f} seconds")
         if options.keep:
             print(f"Look at {folder}, and try: transom explain {folder / QUERY.name}")

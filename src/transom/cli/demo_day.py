@@ -95,20 +95,20 @@ def _disordered(at: Floats, random: np.random.Generator) -> tuple[npt.NDArray[np
 
 
 def _within(at: Floats, room: npt.NDArray[np.int64], causes: list[Fire]) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(at), dtype=bool)
+    is_within = np.zeros(len(at), dtype=bool)
     for cause in causes:
         here = room == (cause.floor - 1) * ROOMS + cause.room - 1
-        found |= here & (at >= cause.start) & (at < cause.start + cause.seconds)
-    return found
+        is_within |= here & (at >= cause.start) & (at < cause.start + cause.seconds)
+    return is_within
 
 
 def _grown(at: Floats, room: npt.NDArray[np.int64], burning: list[Fire]) -> Floats:
     """How much a room burns, from 0 to 1: within three minutes it does so fully."""
-    found = np.zeros(len(at))
+    grown = np.zeros(len(at))
     for fire in burning:
         here = _within(at, room, [fire])
-        found[here] = np.minimum(1, (at[here] - fire.start) / 180)
-    return found
+        grown[here] = np.minimum(1, (at[here] - fire.start) / 180)
+    return grown
 
 
 def _name(room: int) -> str:

@@ -73,9 +73,9 @@ class Display:
 
     def _lines(self, status: Status, last: Progress | None, now: float) -> list[str]:
         rates = []
-        for one in status.inputs:
-            rate = self._rates.setdefault((status.name, one.name), Rate())
-            rates.append(rate.of(one.rows_in, now))
+        for each in status.inputs:
+            rate = self._rates.setdefault((status.name, each.name), Rate())
+            rates.append(rate.of(each.rows_in, now))
         rows_out, since = self._out.get(status.name, (-1, now))
         if rows_out != status.rows_out:
             since = now
@@ -88,7 +88,7 @@ def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | Non
 
     `batch`: how many seconds the last batch took, where batches are worth a word.
     """
-    rows_in = sum(one.rows_in for one in status.inputs)
+    rows_in = sum(each.rows_in for each in status.inputs)
     took = "" if batch is None else f" {batch:.2f} s a batch,"
     lines = [
         f"{status.name}: {rows_in:,} rows in, {status.rows_out:,} rows out, {sum(rates):,} rows/s,{took}"
@@ -97,33 +97,34 @@ def lines(status: Status, rates: Sequence[int], silent: bool, batch: float | Non
     if status.held_back_by is not None:
         stands = f"time is held back by {status.held_back_by}"
         lines.append(f"  nothing comes out: {stands}" if silent else f"  {stands}")
-    inputs = [_input_cells(one, rate) for one, rate in zip(status.inputs, rates, strict=True)]
+    inputs = [_input_cells(each, rate) for each, rate in zip(status.inputs, rates, strict=True)]
     lines += _table([("input", "rows in", "rows/s", "waiting", "late", "rejected", "up to"), *inputs])
-    operators = [_operator_cells(one) for one in reversed(status.operators)]  # the last one first, as in EXPLAIN
+    # The last one first, as in EXPLAIN.
+    operators = [_operator_cells(operator) for operator in reversed(status.operators)]
     lines += _table([("operator", "rows in", "rows out", "rows kept", "state"), *operators])
     return [visible(line) for line in lines]
 
 
-def _input_cells(one: InputStatus, rate: int) -> tuple[str, ...]:
-    reached = "" if one.watermark is None else instant_text(one.watermark)
-    counts = (one.rows_in, rate, one.waiting, one.late, one.rejected)
-    return (one.name, *(f"{count:,}" for count in counts), "its end" if one.ended else reached)
+def _input_cells(status: InputStatus, rate: int) -> tuple[str, ...]:
+    reached = "" if status.watermark is None else instant_text(status.watermark)
+    counts = (status.rows_in, rate, status.waiting, status.late, status.rejected)
+    return (status.name, *(f"{count:,}" for count in counts), "its end" if status.ended else reached)
 
 
-def _operator_cells(one: OperatorStatus) -> tuple[str, ...]:
-    name = f"#{one.number} {title(one.operator, one.tactic)}"
-    return name, f"{one.rows_in:,}", f"{one.rows_out:,}", f"{one.state_rows:,}", size_text(one.state_bytes)
+def _operator_cells(status: OperatorStatus) -> tuple[str, ...]:
+    name = f"#{status.number} {title(status.operator, status.tactic)}"
+    return name, f"{status.rows_in:,}", f"{status.rows_out:,}", f"{status.state_rows:,}", size_text(status.state_bytes)
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     """Columns side by side, the first to the left and numbers to the right."""
-    known = list(rows)
-    widths = [max(len(row[i]) for row in known) for i in range(len(known[0]))]
-    found = []
-    for first, *others in known:
+    listed = list(rows)
+    widths = [max(len(row[i]) for row in listed) for i in range(len(listed[0]))]
+    texts = []
+    for first, *others in listed:
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-        found.append("  " + "  ".join(cells).rstrip())
-    return found
+        texts.append("  " + "  ".join(cells).rstrip())
+    return texts
 
 
 def _drawn(lines: list[str]) -> Any:

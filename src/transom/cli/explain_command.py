@@ -30,9 +30,11 @@ def main(options: argparse.Namespace) -> int:
         where = (
             this_machine if options.runtime == "local" else partial(in_partitions, options.cores or os.cpu_count() or 1)
         )
-        known, peek = Catalogue(within=within), partial(peeked, within=within)
-        planned = [one for one in read_program(text, known, fixed, sampling(peek, where)) if one.root is not None]
+        catalogue, peek = Catalogue(within=within), partial(peeked, within=within)
+        planned = [
+            query for query in read_program(text, catalogue, fixed, sampling(peek, where)) if query.root is not None
+        ]
     say_where(options, runs=False)
-    found = explained_all(planned, None, where)
-    print(json.dumps({"queries": list(found.plans)}, indent=2) if options.json else found)
+    explained = explained_all(planned, None, where)
+    print(json.dumps({"queries": list(explained.plans)}, indent=2) if options.json else explained)
     return 0

@@ -63,13 +63,13 @@ def absolute(path: str | None) -> str | None:
 
 def read_settings(settings: Sequence[str]) -> dict[str, Any]:
     """The options of `--set name=value`."""
-    found = {}
+    options = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals:
             raise UsageError(f"--set {setting} says no value", remedy="write --set option=value")
         try:
-            found[name.strip().lower()] = read_option(name.strip(), value.strip())
+            options[name.strip().lower()] = read_option(name.strip(), value.strip())
         except OptionError as error:
             raise UsageError(error.what, remedy=error.remedy) from None
-    return found
+    return options

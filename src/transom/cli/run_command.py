@@ -54,23 +54,23 @@ def main(options: argparse.Namespace) -> int:
     with folder_of(options.file), Session(runtime=options.runtime, cores=options.cores, within=within) as session:
         watching.serve(session)
         planned = workspace_of(session).prepare(text, fixed, checkpoint=checkpoint)
-        standing = [one for one in planned if one.standing]
+        standing = [query for query in planned if query.standing]
         for note in growth_notes(planned):
             say(visible(note))
-        if any(one.root is not None for one in planned):
-            say_where(options, runs=any(one.standing or _analyzed(one) for one in planned))
+        if any(query.root is not None for query in planned):
+            say_where(options, runs=any(query.standing or _analyzed(query) for query in planned))
         if standing:
             workspace_of(session).begin()
-        for one in planned:
-            if isinstance(one.statement, ExplainStatement):
-                print(workspace_of(session).explained(one))
-            elif isinstance(one.statement, ShowStatement):
-                print(aligned(shown(one.statement, one.catalogue)))
+        for query in planned:
+            if isinstance(query.statement, ExplainStatement):
+                print(workspace_of(session).explained(query))
+            elif isinstance(query.statement, ShowStatement):
+                print(aligned(shown(query.statement, query.catalogue)))
         screen = workspace_of(session).screen
-        screen.several = sum(one.sink is None or is_terminal(one.sink) for one in standing) > 1
+        screen.several = sum(query.sink is None or is_terminal(query.sink) for query in standing) > 1
 
-        def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
-            return TerminalSink(screen, name, schema, options.format, options.follow, one.view())
+        def answer(planned: Planned, name: str, schema: pa.Schema) -> TerminalSink:
+            return TerminalSink(screen, name, schema, options.format, options.follow, planned.view())
 
         if options.console is not None:
             require()
@@ -97,8 +97,8 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _analyzed(one: Planned) -> bool:
-    return isinstance(one.statement, ExplainStatement) and one.statement.analyze
+def _analyzed(planned: Planned) -> bool:
+    return isinstance(planned.statement, ExplainStatement) and planned.statement.analyze
 
 
 @contextmanager

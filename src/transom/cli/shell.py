@@ -74,8 +74,8 @@ class Shell:
             command = read_command(text)
             if command is not None:
                 return self._command(command)
-            for one in workspace_of(self.session).prepare(text):
-                self._planned(one)
+            for planned in workspace_of(self.session).prepare(text):
+                self._planned(planned)
         except BrokenPipeError:  # whoever reads the rows has seen enough
             raise
         except Exception as error:
@@ -95,44 +95,44 @@ class Shell:
 
     # --- statements --------------------------------------------------------------------------------------------------
 
-    def _planned(self, one: Planned) -> None:
-        if isinstance(one.statement, ExplainStatement):
-            self._screen.write(workspace_of(self.session).explained(one) + "\n")
-        elif isinstance(one.statement, ShowStatement):
-            self._screen.write(aligned(shown(one.statement, one.catalogue)) + "\n")
-        elif isinstance(one.statement, DropStatement):
-            known = one.statement.definition
-            self._note("there was nothing to drop" if known is None else f"{known.name} is dropped")
-        elif isinstance(one.statement, KeptStatement):
-            self._note(f"{one.statement.definition.name} is declared already")
-        elif isinstance(one.statement, CreateStatement):
-            self._note(f"{_kind(one.statement)} {one.statement.definition.name} is declared")
-        elif one.standing and one.sink is not None:
-            reject_shared_sink(one.sink, self.queries)
-            self._start(one, None)
-        elif one.standing:
-            self._foreground(one)
+    def _planned(self, planned: Planned) -> None:
+        if isinstance(planned.statement, ExplainStatement):
+            self._screen.write(workspace_of(self.session).explained(planned) + "\n")
+        elif isinstance(planned.statement, ShowStatement):
+            self._screen.write(aligned(shown(planned.statement, planned.catalogue)) + "\n")
+        elif isinstance(planned.statement, DropStatement):
+            dropped = planned.statement.definition
+            self._note("there was nothing to drop" if dropped is None else f"{dropped.name} is dropped")
+        elif isinstance(planned.statement, KeptStatement):
+            self._note(f"{planned.statement.definition.name} is declared already")
+        elif isinstance(planned.statement, CreateStatement):
+            self._note(f"{_kind(planned.statement)} {planned.statement.definition.name} is declared")
+        elif planned.standing and planned.sink is not None:
+            reject_shared_sink(planned.sink, self.queries)
+            self._start(planned, None)
+        elif planned.standing:
+            self._foreground(planned)
 
-    def _start(self, one: Planned, display: Display | None) -> ShellQuery:
+    def _start(self, planned: Planned, display: Display | None) -> ShellQuery:
         number = len(self.queries) + 1
         manner = self._manner
 
-        def answer(one: Planned, name: str, schema: pa.Schema) -> TerminalSink:
-            return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow, one.view())
+        def answer(planned: Planned, name: str, schema: pa.Schema) -> TerminalSink:
+            return TerminalSink(self._screen, f"query {number}", schema, manner.style, manner.follow, planned.view())
 
-        name = f"query {number}" + ("" if one.sink is None else f" into {one.sink.name}")
+        name = f"query {number}" + ("" if planned.sink is None else f" into {planned.sink.name}")
         run = workspace_of(self.session).assemble(
-            [one], emit=manner.emit, follow=manner.follow, answer=answer, names=[name]
+            [planned], emit=manner.emit, follow=manner.follow, answer=answer, names=[name]
         )
-        ended = self._ended if one.sink is not None else lambda query: None
-        query = ShellQuery(number, one.statement.text, one.sink, run, display, ended)
+        ended = self._ended if planned.sink is not None else lambda query: None
+        query = ShellQuery(number, planned.statement.text, planned.sink, run, display, ended)
         self.queries.append(query)
-        if one.sink is not None:  # said before any of its rows can be
+        if planned.sink is not None:  # said before any of its rows can be
             self._note(f"query {number} runs in the background; STOP {number} ends it")
         query.start()
         return query
 
-    def _foreground(self, one: Planned) -> None:
+    def _foreground(self, planned: Planned) -> None:
         """A query whose rows are looked at: Ctrl-C stops it."""
         display = Display(self._screen, first=self._manner.starting) if self._manner.live else None
         if not self.running:
@@ -141,7 +141,7 @@ class Shell:
         try:
             if display is not None:
                 display.start()
-            query = self._start(one, display)
+            query = self._start(planned, display)
             while query.running:
                 try:
                     query.wait()
@@ -188,10 +188,12 @@ class Shell:
         elif what in running:
             chosen = [running[what]]
         else:
-            known = [f"STOP {number}" for number in running]
+            commands = [f"STOP {number}" for number in running]
             raise QueryError(
                 f"no query {what} runs" if what else "STOP does not say which query",
-                remedy=f"write {' or '.join([*known, 'STOP ALL'])}" if known else "SHOW QUERIES says which ones run",
+                remedy=f"write {' or '.join([*commands, 'STOP ALL'])}"
+                if commands
+                else "SHOW QUERIES says which ones run",
             )
         for query in chosen:
             query.stop()

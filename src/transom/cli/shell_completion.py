@@ -30,12 +30,12 @@ def completions(before: str, catalogue: Catalogue, running: Iterable[int] = ()) 
     >>> completions("sel", Catalogue())
     ['select']
     """
-    found = re.search(r"\w*$", before)
-    begun = found[0] if found else ""
+    last_word = re.search(r"\w*$", before)
+    begun = last_word[0] if last_word else ""
     command = re.fullmatch(r"\s*(show|stop)\s+\w*", before, re.IGNORECASE)
     if command is not None:
-        known = list(SHOWN) if command[1].lower() == "show" else [*map(str, running), "ALL"]
-        return [word for word in known if word.lower().startswith(begun.lower())]
+        choices = list(SHOWN) if command[1].lower() == "show" else [*map(str, running), "ALL"]
+        return [word for word in choices if word.lower().startswith(begun.lower())]
     if not begun:
         return []
     names = [word for word in _names(catalogue) if word.lower().startswith(begun.lower())]
@@ -47,7 +47,7 @@ def completions(before: str, catalogue: Catalogue, running: Iterable[int] = ()) 
 
 def _names(catalogue: Catalogue) -> list[str]:
     """All names that were declared, columns after what has them."""
-    found = [one.name for one in (*catalogue.relations.values(), *catalogue.sinks.values())]
-    for one in catalogue.relations.values():
-        found += (one.query.schema if isinstance(one, ViewDefinition) else one.columns).names
-    return list(dict.fromkeys([*found, *OPTIONS]))
+    names = [definition.name for definition in (*catalogue.relations.values(), *catalogue.sinks.values())]
+    for definition in catalogue.relations.values():
+        names += (definition.query.schema if isinstance(definition, ViewDefinition) else definition.columns).names
+    return list(dict.fromkeys([*names, *OPTIONS]))

@@ -49,46 +49,46 @@ def show(what: str, catalogue: Catalogue, queries: Sequence[ShellQuery]) -> str:
 
 def _streams(catalogue: Catalogue) -> list[Row]:
     rows: list[Row] = [("stream", "columns", "time", "connector")]
-    for one in catalogue.relations.values():
-        if isinstance(one, StreamDefinition):
-            bound = f" - {format_duration(one.time.bound)}" if one.time.bound else ""
-            time = "arrival" if one.arrival_time else f"{one.time.column}{bound}"
-            rows.append((one.name, _columns(one.columns, one.invisible), time, _connector(one.properties)))
+    for stream in catalogue.relations.values():
+        if isinstance(stream, StreamDefinition):
+            bound = f" - {format_duration(stream.time.bound)}" if stream.time.bound else ""
+            time = "arrival" if stream.arrival_time else f"{stream.time.column}{bound}"
+            rows.append((stream.name, _columns(stream.columns, stream.invisible), time, _connector(stream.properties)))
     return rows
 
 
 def _tables(catalogue: Catalogue) -> list[Row]:
     rows: list[Row] = [("table", "columns", "changes", "connector")]
-    for one in catalogue.relations.values():
-        if isinstance(one, TableDefinition) and one.name != ONE_ROW:
-            by = "never" if one.time is None else f"by {one.change_column or ', '.join(one.primary_key)}"
-            rows.append((one.name, _columns(one.columns, one.invisible), by, _connector(one.properties)))
+    for table in catalogue.relations.values():
+        if isinstance(table, TableDefinition) and table.name != ONE_ROW:
+            by = "never" if table.time is None else f"by {table.change_column or ', '.join(table.primary_key)}"
+            rows.append((table.name, _columns(table.columns, table.invisible), by, _connector(table.properties)))
     return rows
 
 
 def _views(catalogue: Catalogue) -> list[Row]:
-    known = [one for one in catalogue.relations.values() if isinstance(one, ViewDefinition)]
-    return [("view", "columns"), *((one.name, _columns(one.query.schema)) for one in known)]
+    views = [view for view in catalogue.relations.values() if isinstance(view, ViewDefinition)]
+    return [("view", "columns"), *((view.name, _columns(view.query.schema)) for view in views)]
 
 
 def _sinks(catalogue: Catalogue) -> list[Row]:
-    known = catalogue.sinks.values()
-    return [("sink", "emit", "connector"), *((one.name, one.emit, _connector(one.properties)) for one in known)]
+    sinks = catalogue.sinks.values()
+    return [("sink", "emit", "connector"), *((sink.name, sink.emit, _connector(sink.properties)) for sink in sinks)]
 
 
 def _queries(queries: Sequence[ShellQuery]) -> list[Row]:
     rows: list[Row] = [("query", "state", "rows in", "rows out", "up to", "held back by", "statement")]
-    for one in queries:
-        status = one.status
-        text = one.text if len(one.text) <= _LONGEST_STATEMENT else one.text[: _LONGEST_STATEMENT - 2] + ".."
+    for query in queries:
+        status = query.status
+        text = query.text if len(query.text) <= _LONGEST_STATEMENT else query.text[: _LONGEST_STATEMENT - 2] + ".."
         rows.append(
             (
-                str(one.number),
-                one.state,
+                str(query.number),
+                query.state,
                 f"{sum(each.rows_in for each in status.inputs):,}",
                 f"{status.rows_out:,}",
                 instant_text(status.progress),
-                (status.held_back_by or "") if one.running else "",
+                (status.held_back_by or "") if query.running else "",
                 text,
             )
         )
@@ -123,7 +123,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def _columns(columns: Schema, invisible: frozenset[str] = frozenset()) -> str:
-    return ", ".join(f"{one.name} {sql_name(one.type)}" for one in columns if one.name not in invisible)
+    return ", ".join(f"{column.name} {sql_name(column.type)}" for column in columns if column.name not in invisible)
 
 
 def _connector(properties: dict[str, str]) -> str:

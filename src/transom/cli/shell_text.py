@@ -33,8 +33,8 @@ def read_command(text: str) -> Command | None:
     >>> read_command("show streams"), read_command("SELECT a FROM show")
     (Command(word='SHOW', what='streams'), None)
     """
-    found = _COMMAND.fullmatch(text)
-    return None if found is None else Command(found[1].upper(), found[2])
+    match = _COMMAND.fullmatch(text)
+    return None if match is None else Command(match[1].upper(), match[2])
 
 
 def split(text: str) -> tuple[list[str], str]:

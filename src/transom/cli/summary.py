@@ -14,12 +14,17 @@ def summary(statuses: Iterable[Status]) -> str:
     for status in statuses:
         end = "to the end of its input" if status.finished else f"up to {instant_text(status.progress)}"
         lines.append(f"{status.name}: {status.rows_out:,} rows out, {end}")
-        width = max((len(one.name) for one in status.inputs), default=0)
-        for one in status.inputs:
-            lines.append(f"  {one.name:{width}}  {ledger(one)}")
-            lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in one.reasons.items()]
-            lines += [] if one.leap is None else [f"  {'':{width}}    {one.leap}"]
-        lines += [f"  {line}" for one in status.operators if one.slides is not None for line in one.slides.lines()]
+        width = max((len(each.name) for each in status.inputs), default=0)
+        for each in status.inputs:
+            lines.append(f"  {each.name:{width}}  {ledger(each)}")
+            lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in each.reasons.items()]
+            lines += [] if each.leap is None else [f"  {'':{width}}    {each.leap}"]
+        lines += [
+            f"  {line}"
+            for operator in status.operators
+            if operator.slides is not None
+            for line in operator.slides.lines()
+        ]
         if status.latency is not None:
             lines.append(f"  {status.latency}")
         if status.overload is not None:
@@ -27,14 +32,14 @@ def summary(statuses: Iterable[Status]) -> str:
     return "\n".join(map(visible, lines))
 
 
-def ledger(one: InputStatus) -> str:
+def ledger(status: InputStatus) -> str:
     """
     >>> ledger(InputStatus("s", 5, 3, 1, 1, 0, None, True, {}))
     '5 rows in = 3 used + 1 late + 1 rejected + 0 waiting'
     """
     return (
-        f"{one.rows_in:,} rows in = {one.used:,} used + {one.late:,} late + {one.rejected:,} rejected"
-        f" + {one.waiting:,} waiting"
+        f"{status.rows_in:,} rows in = {status.used:,} used + {status.late:,} late + {status.rejected:,} rejected"
+        f" + {status.waiting:,} waiting"
     )
 
 

@@ -58,5 +58,5 @@ def folded(base: pa.Table, changes: pa.Table, columns: pa.Schema) -> pa.Table:
         connection.register("base", base)
         connection.register("changes", changes)
         both = "SELECT * FROM base UNION ALL SELECT * FROM changes"
-        found: Any = connection.sql(counted_sql(both, columns)).to_arrow_table()
-    return found.cast(base.schema)
+        counted: Any = connection.sql(counted_sql(both, columns)).to_arrow_table()
+    return counted.cast(base.schema)

@@ -46,16 +46,16 @@ def without_as_of(text: str) -> tuple[str, dict[int, str]]:
     >>> without_as_of("SELECT ' x AS OF ''1''' FROM hot AS OF TIMESTAMP '2024-05-01' h -- y AS OF '2'")
     ('SELECT \\' x AS OF \\'\\'1\\'\\'\\' FROM "as of 1".hot h -- y AS OF \\'2\\'', {1: '2024-05-01'})
     """
-    found: dict[int, str] = {}
+    instants: dict[int, str] = {}
 
     def put(match: re.Match[str]) -> str:
         if match["name"] is None:
             return match[0]
-        number = next((n for n, at in found.items() if at == match["at"]), len(found) + 1)
-        found[number] = match["at"]
+        number = next((n for n, at in instants.items() if at == match["at"]), len(instants) + 1)
+        instants[number] = match["at"]
         return f'"as of {number}".{match["name"]}'
 
-    return _AS_OF.sub(put, text), found
+    return _AS_OF.sub(put, text), instants
 
 
 def _check_text(text: str) -> None:

@@ -178,13 +178,17 @@ class _AnswerServer(flight.FlightServerBase):  # type: ignore[misc]  # which shi
 
     def _tables(self, message: Any) -> pa.Table:
         wanted = _like(message.table_name_filter_pattern or "%")
-        there = {name: one for name, one in sorted(self._answers().items()) if one.offered and wanted.fullmatch(name)}
+        there = {
+            name: history
+            for name, history in sorted(self._answers().items())
+            if history.offered and wanted.fullmatch(name)
+        }
         if message.table_types and "VIEW" not in message.table_types:
             there = {}
         columns: list[Any] = [[_CATALOG] * len(there), [_SCHEMA] * len(there), list(there), ["VIEW"] * len(there)]
         schema = _TABLES
         if message.include_schema:
-            columns.append([one.columns.serialize().to_pybytes() for one in there.values()])
+            columns.append([history.columns.serialize().to_pybytes() for history in there.values()])
             schema = schema.append(pa.field("table_schema", pa.binary(), nullable=False))
         return pa.table(
             [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema=schema

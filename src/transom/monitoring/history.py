@@ -88,11 +88,11 @@ class _Ring:
         if self._slots[index] != slot:
             self._slots[index] = slot
             self._sums[index], self._looks[index] = 0.0, 0
-        known = ~np.isnan(row)
-        self._sums[index, known] += row[known]
-        self._looks[index, known] += 1
+        measured = ~np.isnan(row)
+        self._sums[index, measured] += row[measured]
+        self._looks[index, measured] += 1
         self._sums[index, self._last] = row[self._last]
-        self._looks[index, self._last] = known[self._last]
+        self._looks[index, self._last] = measured[self._last]
 
     def since(self, at: float) -> tuple[Int64s, np.ndarray[Any, np.dtype[np.float64]]]:
         order = np.argsort(self._slots)

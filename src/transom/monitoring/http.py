@@ -121,10 +121,10 @@ class _Request(BaseHTTPRequestHandler):
             case "/metrics":
                 self._answer(HTTPStatus.OK, CONTENT_TYPE, metrics_text(self.monitor.snapshots()))
             case "/status":
-                found = self.monitor.snapshots()
+                snapshots = self.monitor.snapshots()
                 if "query" in given:
-                    found = [one for one in found if one["name"] == given["query"]]
-                self._json({"queries": found})
+                    snapshots = [each for each in snapshots if each["name"] == given["query"]]
+                self._json({"queries": snapshots})
             case "/history":
                 self._history(given)
             case _:
@@ -137,13 +137,13 @@ class _Request(BaseHTTPRequestHandler):
                 HTTPStatus.BAD_REQUEST, "text/plain", "seconds is a whole number, as in ?query=a&seconds=600\n"
             )
             return
-        names = [str(one["name"]) for one in self.monitor.snapshots()]
+        names = [str(each["name"]) for each in self.monitor.snapshots()]
         names = [name for name in names if given.get("query", name) == name]
         last = min(int(seconds), _MOST_SECONDS)
         self._json({name: self.monitor.history.of(name, last, time.time()) for name in names})
 
-    def _json(self, found: object) -> None:
-        self._answer(HTTPStatus.OK, "application/json", json.dumps(found) + "\n")
+    def _json(self, content: object) -> None:
+        self._answer(HTTPStatus.OK, "application/json", json.dumps(content) + "\n")
 
     def _answer(self, code: HTTPStatus, kind: str, text: str) -> None:
         body = text.encode("utf-8", "replace")

@@ -72,32 +72,32 @@ class QueryLog:
         self._batches = batches
         self._every = every
         self._thresholds = thresholds or Thresholds()
-        self._queries: dict[str, _Known] = {}
+        self._queries: dict[str, _Reported] = {}
 
     def __call__(self, sights: list[Sight]) -> None:
         now = time.monotonic()
-        for found, batches in sights:
-            name = found["name"]
-            known = self._queries.get(name)
-            if known is None:
-                known = self._queries[name] = _Known(now, self._thresholds)
+        for snapshot, batches in sights:
+            name = snapshot["name"]
+            reported = self._queries.get(name)
+            if reported is None:
+                reported = self._queries[name] = _Reported(now, self._thresholds)
             if self._batches:
                 for batch in batches:
-                    _write(logging.INFO, "batch", _batch_text(found, batch), found, batch)
-                    known.said = now
-            if self._every is not None and now - known.said >= self._every and found["state"] == "running":
-                _write(logging.INFO, "progress", _text(found), found)
-                known.said = now
-            for event, text in known.warnings(found, now):
-                _write(logging.WARNING, event, text, found)
-            if found["state"] != "running":
+                    _write(logging.INFO, "batch", _batch_text(snapshot, batch), snapshot, batch)
+                    reported.said = now
+            if self._every is not None and now - reported.said >= self._every and snapshot["state"] == "running":
+                _write(logging.INFO, "progress", _text(snapshot), snapshot)
+                reported.said = now
+            for event, text in reported.warnings(snapshot, now):
+                _write(logging.WARNING, event, text, snapshot)
+            if snapshot["state"] != "running":
                 if self._batches:
-                    level = logging.ERROR if found["state"] == "failed" else logging.INFO
-                    _write(level, found["state"], _end_text(found), found)
+                    level = logging.ERROR if snapshot["state"] == "failed" else logging.INFO
+                    _write(level, snapshot["state"], _end_text(snapshot), snapshot)
                 del self._queries[name]
 
 
-class _Known:
+class _Reported:
     """What is known of a query, to tell what has become worse."""
 
     def __init__(self, now: float, thresholds: Thresholds) -> None:
@@ -108,13 +108,13 @@ class _Known:
         self._state_warned = thresholds.state_bytes
         self._counts: deque[tuple[float, int, int]] = deque()
 
-    def warnings(self, found: dict[str, Any], now: float) -> list[tuple[str, str]]:
-        warned = [self._lag(found), self._state(found), self._lost(found, now)]
+    def warnings(self, snapshot: dict[str, Any], now: float) -> list[tuple[str, str]]:
+        warned = [self._lag(snapshot), self._state(snapshot), self._lost(snapshot, now)]
         return [each for each in warned if each is not None]
 
-    def _lag(self, found: dict[str, Any]) -> tuple[str, str] | None:
-        lag = found["lag_seconds"]
-        if lag is None or found["state"] != "running":
+    def _lag(self, snapshot: dict[str, Any]) -> tuple[str, str] | None:
+        lag = snapshot["lag_seconds"]
+        if lag is None or snapshot["state"] != "running":
             return None
         self._least_lag = lag if self._least_lag is None else min(self._least_lag, lag)
         behind = lag - self._least_lag
@@ -123,45 +123,45 @@ class _Known:
         if behind < self._lag_warned:
             return None
         self._lag_warned = 2 * behind
-        held = found["held_back_by"]
+        held = snapshot["held_back_by"]
         why = "" if held is None else f"; time waits for {held['input']}"
         return "lag", f"falls behind: {lag:,.0f} s behind the clock, {behind:,.0f} s more than it was{why}"
 
-    def _state(self, found: dict[str, Any]) -> tuple[str, str] | None:
-        kept = sum(one["state_bytes"] for one in found["operators"])
+    def _state(self, snapshot: dict[str, Any]) -> tuple[str, str] | None:
+        kept = sum(each["state_bytes"] for each in snapshot["operators"])
         if kept < self._state_warned:
             return None
         self._state_warned = 2 * kept
-        most = max(found["operators"], key=lambda one: int(one["state_bytes"]))
+        most = max(snapshot["operators"], key=lambda each: int(each["state_bytes"]))
         return "state", (
             f"keeps {size_text(kept)}; most of it #{most['number']} {most['title']}: "
             f"{most['state_rows']:,} rows in {size_text(most['state_bytes'])}"
         )
 
-    def _lost(self, found: dict[str, Any], now: float) -> tuple[str, str] | None:
-        lost = sum(one["late"] + one["rejected"] for one in found["inputs"])
-        self._counts.append((now, found["rows_in"], lost))
+    def _lost(self, snapshot: dict[str, Any], now: float) -> tuple[str, str] | None:
+        lost = sum(each["late"] + each["rejected"] for each in snapshot["inputs"])
+        self._counts.append((now, snapshot["rows_in"], lost))
         while now - self._counts[0][0] > 60:
             self._counts.popleft()
-        rows, gone = found["rows_in"] - self._counts[0][1], lost - self._counts[0][2]
+        rows, gone = snapshot["rows_in"] - self._counts[0][1], lost - self._counts[0][2]
         if gone < self._limits.lost_rows or gone < self._limits.lost_share * rows:
             return None
         self._counts = deque([self._counts[-1]])
-        worst = max(found["inputs"], key=lambda one: int(one["late"] + one["rejected"]))
+        worst = max(snapshot["inputs"], key=lambda each: int(each["late"] + each["rejected"]))
         return "dead letters", f"{gone:,} of {rows:,} rows were late or rejected of late; most are of {worst['name']}"
 
 
-def _write(level: int, event: str, text: str, found: dict[str, Any], batch: Progress | None = None) -> None:
+def _write(level: int, event: str, text: str, snapshot: dict[str, Any], batch: Progress | None = None) -> None:
     if not LOGGER.isEnabledFor(level):
         return
-    inputs, operators = found["inputs"], found["operators"]
+    inputs, operators = snapshot["inputs"], snapshot["operators"]
     fields = {
-        **{name: found[name] for name in FIELDS if name in found},
-        **{name: sum(one[name] for one in inputs) for name in ("used", "late", "rejected", "waiting")},
-        **{name: sum(one[name] for one in operators) for name in ("state_rows", "state_bytes")},
-        "query": found["name"],
+        **{name: snapshot[name] for name in FIELDS if name in snapshot},
+        **{name: sum(each[name] for each in inputs) for name in ("used", "late", "rejected", "waiting")},
+        **{name: sum(each[name] for each in operators) for name in ("state_rows", "state_bytes")},
+        "query": snapshot["name"],
         "event": event,
-        "batch": found["batches"] if batch is None else batch.batch,
+        "batch": snapshot["batches"] if batch is None else batch.batch,
         "batch_rows": None if batch is None else batch.rows_in,
     }
     if batch is not None:
@@ -171,35 +171,37 @@ def _write(level: int, event: str, text: str, found: dict[str, Any], batch: Prog
             "progress": iso(batch.progress),
         }
     fields = {name: fields[name] for name in FIELDS}
-    LOGGER.log(level, "%s: %s", visible(found["name"]), visible(text), extra={"transom": fields})
+    LOGGER.log(level, "%s: %s", visible(snapshot["name"]), visible(text), extra={"transom": fields})
 
 
-def _batch_text(found: dict[str, Any], batch: Progress) -> str:
+def _batch_text(snapshot: dict[str, Any], batch: Progress) -> str:
     counts = f"batch {batch.batch}: {batch.rows_in:,} rows in {batch.seconds:.2f} s"
-    return f"{counts}, {found['rows_out']:,} rows out so far{_tail(found, batch.progress)}"
+    return f"{counts}, {snapshot['rows_out']:,} rows out so far{_tail(snapshot, batch.progress)}"
 
 
-def _text(found: dict[str, Any]) -> str:
-    counts = f"{found['rows_in']:,} rows in, {found['rows_out']:,} rows out, {found['rows_per_second']:,.0f} rows/s"
-    return counts + _tail(found, None)
+def _text(snapshot: dict[str, Any]) -> str:
+    counts = (
+        f"{snapshot['rows_in']:,} rows in, {snapshot['rows_out']:,} rows out, {snapshot['rows_per_second']:,.0f} rows/s"
+    )
+    return counts + _tail(snapshot, None)
 
 
-def _end_text(found: dict[str, Any]) -> str:
-    counts = f"{found['rows_in']:,} rows in, {found['rows_out']:,} rows out"
-    return f"{found['state']}: {counts}" + ("" if found["error"] is None else f": {found['error']}")
+def _end_text(snapshot: dict[str, Any]) -> str:
+    counts = f"{snapshot['rows_in']:,} rows in, {snapshot['rows_out']:,} rows out"
+    return f"{snapshot['state']}: {counts}" + ("" if snapshot["error"] is None else f": {snapshot['error']}")
 
 
-def _tail(found: dict[str, Any], progress: int | None) -> str:
+def _tail(snapshot: dict[str, Any], progress: int | None) -> str:
     """How far it is, and what is not as it should be."""
-    reached = found["progress"] if progress is None else iso(progress)
+    reached = snapshot["progress"] if progress is None else iso(progress)
     parts = ["" if reached is None else f"up to {reached}"]
-    held = found["held_back_by"]
+    held = snapshot["held_back_by"]
     if held is not None and held["seconds"]:
         parts.append(f"held back by {held['input']}, {held['seconds']:,.0f} s")
     for name in ("waiting", "late", "rejected"):
-        count = sum(one[name] for one in found["inputs"])
+        count = sum(each[name] for each in snapshot["inputs"])
         parts.append(f"{count:,} {name}" if count else "")
-    kept = sum(one["state_bytes"] for one in found["operators"])
+    kept = sum(each["state_bytes"] for each in snapshot["operators"])
     parts.append(f"keeps {size_text(kept)}" if kept else "")
     return "".join(f", {part}" for part in parts if part)
 

@@ -65,43 +65,47 @@ def metrics_text(snapshots: Sequence[dict[str, Any]]) -> str:
     >>> metrics_text([]).splitlines()[1]
     '# TYPE transom_query_state gauge'
     """
-    found: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
-    for one in snapshots:
-        for name, labels, value in _samples(one):
+    lines_of: dict[str, list[str]] = {metric.name: [] for metric in METRICS}
+    for snapshot in snapshots:
+        for name, labels, value in _samples(snapshot):
             if value is not None:
-                found[name].append(f"{name}{_labels({'query': one['name'], **labels})} {_value(value)}")
+                lines_of[name].append(f"{name}{_labels({'query': snapshot['name'], **labels})} {_value(value)}")
     lines: list[str] = []
     for metric in METRICS:
-        lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *found[metric.name]]
+        lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *lines_of[metric.name]]
     return "\n".join(lines) + "\n"
 
 
-def _samples(one: dict[str, Any]) -> Iterator[Sample]:
+def _samples(snapshot: dict[str, Any]) -> Iterator[Sample]:
     for state in STATES:
-        yield "transom_query_state", {"runtime": one["runtime"], "state": state}, float(one["state"] == state)
-    yield "transom_progress_seconds", {}, one["progress_seconds"]
-    yield "transom_progress_lag_seconds", {}, one["lag_seconds"]
-    yield "transom_batches_total", {}, one["batches"]
-    yield "transom_batch_seconds", {}, one["batch_seconds"]
-    yield "transom_sink_rows_total", {}, one["rows_out"]
-    if one["held_back_by"] is not None:
-        yield "transom_held_back_seconds", {"input": one["held_back_by"]["input"]}, one["held_back_by"]["seconds"]
-    for each in one["inputs"]:
+        yield "transom_query_state", {"runtime": snapshot["runtime"], "state": state}, float(snapshot["state"] == state)
+    yield "transom_progress_seconds", {}, snapshot["progress_seconds"]
+    yield "transom_progress_lag_seconds", {}, snapshot["lag_seconds"]
+    yield "transom_batches_total", {}, snapshot["batches"]
+    yield "transom_batch_seconds", {}, snapshot["batch_seconds"]
+    yield "transom_sink_rows_total", {}, snapshot["rows_out"]
+    if snapshot["held_back_by"] is not None:
+        yield (
+            "transom_held_back_seconds",
+            {"input": snapshot["held_back_by"]["input"]},
+            snapshot["held_back_by"]["seconds"],
+        )
+    for each in snapshot["inputs"]:
         yield from _of_input(each)
-    for each in one["operators"]:
+    for each in snapshot["operators"]:
         labels = {"operator": str(each["number"]), "tactic": each["title"]}
         yield "transom_operator_input_rows_total", labels, each["rows_in"]
         yield "transom_operator_output_rows_total", labels, each["rows_out"]
         yield "transom_operator_rows_kept", labels, each["state_rows"]
         yield "transom_operator_bytes_kept", labels, each["state_bytes"]
         yield "transom_operator_busy_seconds_total", labels, each["seconds"]
-    yield from _of_latency(one["latency"])
-    if one["overload"] is not None:
+    yield from _of_latency(snapshot["latency"])
+    if snapshot["overload"] is not None:
         for fate in ("processed", "shed"):
-            yield "transom_overload_rows_total", {"fate": fate}, one["overload"][fate]
-        yield "transom_overload_pending_rows", {}, one["overload"]["pending"]
-    if one["history"] is not None:
-        yield "transom_history_bytes", {}, one["history"]["bytes"]
+            yield "transom_overload_rows_total", {"fate": fate}, snapshot["overload"][fate]
+        yield "transom_overload_pending_rows", {}, snapshot["overload"]["pending"]
+    if snapshot["history"] is not None:
+        yield "transom_history_bytes", {}, snapshot["history"]["bytes"]
 
 
 def _of_input(each: dict[str, Any]) -> Iterator[Sample]:

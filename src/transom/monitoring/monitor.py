@@ -81,15 +81,15 @@ class Monitor:
             for name in ended[: max(len(ended) - MOST_ENDED, 0)]:
                 del self._views[name]
             self._seen = [view.last for view in self._views.values()]
-            for found, _ in sights:
-                self.history.add(found["name"], now, _numbers(found))
+            for snapshot, _ in sights:
+                self.history.add(snapshot["name"], now, _numbers(snapshot))
             for callback in self.after:
                 callback(sights)
 
 
-def _look_now_and_then(found: weakref.ref[Monitor], stop: threading.Event) -> None:
+def _look_now_and_then(reference: weakref.ref[Monitor], stop: threading.Event) -> None:
     """The thread does not hold whom it looks for, so that a forgotten session can go."""
-    while (monitor := found()) is not None:
+    while (monitor := reference()) is not None:
         monitor.look()
         del monitor
         if stop.wait(SECONDS_BETWEEN_LOOKS):
@@ -101,7 +101,7 @@ class _View:
 
     def __init__(self, query: Watched) -> None:
         self._query: Watched | None = query
-        self._known = weakref.ref(query)
+        self._query_ref = weakref.ref(query)
         self._rates = Rate(), Rate()
         self._steps = 0
         self._busy = 0.0
@@ -115,7 +115,7 @@ class _View:
         return self._query is None
 
     def is_of(self, query: Watched) -> bool:
-        return query is self._known()
+        return query is self._query_ref()
 
     def look(self, monitor: Monitor, now: float) -> Sight:
         query = self._query
@@ -129,7 +129,7 @@ class _View:
             runtime=monitor.runtime,
             state=state_of(active, status.finished, error),
             now=int(now * 1e6),
-            rows_per_second=rate.of(sum(one.rows_in for one in status.inputs), now),
+            rows_per_second=rate.of(sum(each.rows_in for each in status.inputs), now),
             rows_out_per_second=rate_out.of(status.rows_out, now),
             batch_seconds=self._took(monitor.runtime, status, batches),
             history=monitor.kept(status.name),
@@ -150,11 +150,11 @@ class _View:
 
     def _new(self, recent: Sequence[Progress]) -> list[Progress]:
         """Batches since the look before; the first look takes the last one alone."""
-        known = list(recent)
+        batches = list(recent)
         last = self._batch
-        new = known[-1:] if last is None else [each for each in known if each.batch > last]
-        if known:
-            self._batch = known[-1].batch
+        new = batches[-1:] if last is None else [each for each in batches if each.batch > last]
+        if batches:
+            self._batch = batches[-1].batch
         return new
 
     def _took(self, runtime: str, status: Status, batches: Sequence[Progress]) -> float | None:
@@ -162,25 +162,25 @@ class _View:
         if runtime == "spark":
             self._batch_seconds = batches[-1].seconds if batches else self._batch_seconds
             return self._batch_seconds
-        busy = sum(one.seconds for one in status.operators)
+        busy = sum(operator.seconds for operator in status.operators)
         if status.steps > self._steps:
             self._batch_seconds = max(busy - self._busy, 0.0) / (status.steps - self._steps)
         self._steps, self._busy = status.steps, busy
         return self._batch_seconds
 
 
-def _numbers(found: dict[str, Any]) -> dict[str, float | None]:
+def _numbers(snapshot: dict[str, Any]) -> dict[str, float | None]:
     """What a look brings to the history."""
-    inputs, operators, held = found["inputs"], found["operators"], found["held_back_by"]
+    inputs, operators, held = snapshot["inputs"], snapshot["operators"], snapshot["held_back_by"]
     return {
-        "rows_per_second": found["rows_per_second"],
-        "rows_out_per_second": found["rows_out_per_second"],
-        "lag_seconds": found["lag_seconds"],
+        "rows_per_second": snapshot["rows_per_second"],
+        "rows_out_per_second": snapshot["rows_out_per_second"],
+        "lag_seconds": snapshot["lag_seconds"],
         "held_back_seconds": None if held is None else held["seconds"],
-        "rows_waiting": sum(one["waiting"] for one in inputs),
-        "rows_late": sum(one["late"] for one in inputs),
-        "rows_rejected": sum(one["rejected"] for one in inputs),
-        "state_rows": sum(one["state_rows"] for one in operators),
-        "state_bytes": sum(one["state_bytes"] for one in operators),
-        "batch_seconds": found["batch_seconds"],
+        "rows_waiting": sum(each["waiting"] for each in inputs),
+        "rows_late": sum(each["late"] for each in inputs),
+        "rows_rejected": sum(each["rejected"] for each in inputs),
+        "state_rows": sum(each["state_rows"] for each in operators),
+        "state_bytes": sum(each["state_bytes"] for each in operators),
+        "batch_seconds": snapshot["batch_seconds"],
     }

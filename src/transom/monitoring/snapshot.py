@@ -65,15 +65,15 @@ def status_json(
         "progress_seconds": None if iso(status.progress) is None else status.progress / SECOND,
         "lag_seconds": lag(status.progress, now),
         "held_back_by": _held_back_by(status),
-        "rows_in": sum(one.rows_in for one in status.inputs),
+        "rows_in": sum(each.rows_in for each in status.inputs),
         "rows_out": status.rows_out,
         "rows_per_second": round(rows_per_second, 1),
         "rows_out_per_second": round(rows_out_per_second, 1),
         "batches": status.steps,
         "batch_seconds": batch_seconds,
-        "inputs": [_input(one, now) for one in status.inputs],
-        "operators": [_operator(one) for one in status.operators],
-        "partitions": [asdict(one) for one in status.partitions],
+        "inputs": [_input(each, now) for each in status.inputs],
+        "operators": [_operator(each) for each in status.operators],
+        "partitions": [asdict(each) for each in status.partitions],
         "latency": None if status.latency is None else asdict(status.latency),
         "overload": None if status.overload is None else _overload(status),
         "history": history,
@@ -110,60 +110,60 @@ def _held_back_by(status: Status) -> dict[str, Any] | None:
     """The input that time waits for, and how far it is behind the one that is furthest."""
     if status.held_back_by is None:
         return None
-    marks = {one.name: one.watermark for one in status.inputs if iso(one.watermark) is not None}
-    mine = marks.get(status.held_back_by)
+    marks = {each.name: each.watermark for each in status.inputs if iso(each.watermark) is not None}
+    held_at = marks.get(status.held_back_by)
     others = [mark for mark in marks.values() if mark is not None]
-    return {"input": status.held_back_by, "seconds": None if mine is None else (max(others) - mine) / SECOND}
+    return {"input": status.held_back_by, "seconds": None if held_at is None else (max(others) - held_at) / SECOND}
 
 
-def _input(one: InputStatus, now: int) -> dict[str, Any]:
+def _input(status: InputStatus, now: int) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "rows_in": one.rows_in,
-        "used": one.used,
-        "late": one.late,
-        "rejected": one.rejected,
-        "waiting": one.waiting,
-        "watermark": iso(one.watermark),
-        "lag_seconds": lag(one.watermark, now),
-        "ended": one.ended,
-        "reasons": dict(one.reasons),
-        "leap": None if one.leap is None else str(one.leap),
+        "name": status.name,
+        "rows_in": status.rows_in,
+        "used": status.used,
+        "late": status.late,
+        "rejected": status.rejected,
+        "waiting": status.waiting,
+        "watermark": iso(status.watermark),
+        "lag_seconds": lag(status.watermark, now),
+        "ended": status.ended,
+        "reasons": dict(status.reasons),
+        "leap": None if status.leap is None else str(status.leap),
     }
 
 
-def _operator(one: OperatorStatus) -> dict[str, Any]:
+def _operator(status: OperatorStatus) -> dict[str, Any]:
     return {
-        "number": one.number,
-        "operator": one.operator,
-        "tactic": one.tactic,
-        "title": title(one.operator, one.tactic),
-        "rows_in": one.rows_in,
-        "rows_out": one.rows_out,
-        "ends": one.ends,
-        "state_rows": one.state_rows,
-        "state_bytes": one.state_bytes,
-        "seconds": one.seconds,
-        "slides": None if one.slides is None else _slides(one),
-        "changes": list(one.changes),
+        "number": status.number,
+        "operator": status.operator,
+        "tactic": status.tactic,
+        "title": title(status.operator, status.tactic),
+        "rows_in": status.rows_in,
+        "rows_out": status.rows_out,
+        "ends": status.ends,
+        "state_rows": status.state_rows,
+        "state_bytes": status.state_bytes,
+        "seconds": status.seconds,
+        "slides": None if status.slides is None else _slides(status),
+        "changes": list(status.changes),
     }
 
 
-def _slides(one: OperatorStatus) -> dict[str, Any]:
-    assert one.slides is not None
-    return {"waiting": [iso(at) for at in one.slides.waiting], "lines": list(one.slides.lines())}
+def _slides(status: OperatorStatus) -> dict[str, Any]:
+    assert status.slides is not None
+    return {"waiting": [iso(at) for at in status.slides.waiting], "lines": list(status.slides.lines())}
 
 
 def _overload(status: Status) -> dict[str, Any]:
-    known = status.overload
-    assert known is not None
+    overload = status.overload
+    assert overload is not None
     return {
-        "policy": known.policy,
-        "method": known.method,
-        "on_overload": known.on_overload,
-        "due": known.due,
-        "processed": known.processed,
-        "shed": known.shed,
-        "pending": known.pending,
-        "partial": None if known.partial is None else [iso(at) for at in known.partial],
+        "policy": overload.policy,
+        "method": overload.method,
+        "on_overload": overload.on_overload,
+        "due": overload.due,
+        "processed": overload.processed,
+        "shed": overload.shed,
+        "pending": overload.pending,
+        "partial": None if overload.partial is None else [iso(at) for at in overload.partial],
     }

@@ -46,12 +46,12 @@ def run_cell(line: str, cell: str, names: dict[str, Any], show: Show) -> Results
 
 
 def _session(names: dict[str, Any], name: str) -> Session:
-    found = names.setdefault(name, None)
-    if found is None:
-        found = names[name] = Session()
-    if not isinstance(found, Session):
+    session = names.setdefault(name, None)
+    if session is None:
+        session = names[name] = Session()
+    if not isinstance(session, Session):
         raise OptionError(f"'{name}' is no session here", remedy="write --session and the name of one")
-    return found
+    return session
 
 
 class _LineParser(argparse.ArgumentParser):

@@ -87,8 +87,8 @@ class Answer:
             return Counter(self.net.get(instant, Counter()))
         instants = list(self.net)
         alive: Bag = Counter()
-        for one in instants[: bisect_right(instants, instant)]:
-            alive.update(self.net[one])
+        for at in instants[: bisect_right(instants, instant)]:
+            alive.update(self.net[at])
         return +alive
 
     # --- expectations ------------------------------------------------------------------------------------------------

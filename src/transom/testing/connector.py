@@ -177,13 +177,13 @@ class _ReadSource:
         return [value for split in plan.splits for value in self.split(_as_split(split))]
 
     def split(self, split: Split) -> list[int]:
-        found: list[int] = []
+        values: list[int] = []
         for part in self.source.read_split(split):
             assert not part.rejected, f"rows cannot be read: {part.rejected}"
             assert part.rows.schema.equals(self.source.schema), "rows have the declared columns"
-            found += part.rows.column("v").to_pylist()
-        assert len(found) == split.rows, f"a split of {split.rows} rows has {len(found)}"
-        return found
+            values += part.rows.column("v").to_pylist()
+        assert len(values) == split.rows, f"a split of {split.rows} rows has {len(values)}"
+        return values
 
 
 def _as_split(split: Split) -> Split:
@@ -193,9 +193,9 @@ def _as_split(split: Split) -> Split:
 def _stream(properties: dict[str, str]) -> StreamDefinition:
     catalogue = Catalogue()
     parse_statements(_declared_stream(properties), catalogue)
-    found = catalogue.relations["s"]
-    assert isinstance(found, StreamDefinition)
-    return found
+    stream = catalogue.relations["s"]
+    assert isinstance(stream, StreamDefinition)
+    return stream
 
 
 def _declared_stream(properties: dict[str, str]) -> str:
@@ -224,8 +224,8 @@ class _Epochs:
         table = pa.Table.from_pylist(
             [dict(zip(self.schema.names, row, strict=True)) for row in self.epochs[number]], self.schema
         )
-        found: list[pa.RecordBatch] = table.combine_chunks().to_batches(max_chunksize=cut)
-        return found
+        batches: list[pa.RecordBatch] = table.combine_chunks().to_batches(max_chunksize=cut)
+        return batches
 
 
 def _appended(schema: pa.Schema, epochs: list[list[Row]]) -> _Epochs:
@@ -351,9 +351,9 @@ class SinkTests:
         for at, moment in enumerate(("written", "prepared", "counted", "committed", "prepared"), 1):
             _run_query(source, place, form, tmp_path, _Dying(moment, at))
         _run_query(source, place, form, tmp_path, None)
-        found = sorted(place.rows(), key=repr)
+        rows = sorted(place.rows(), key=repr)
         expected = sorted(_expected(form), key=repr)
-        assert found == expected, f"{found} is seen instead of {expected}"
+        assert rows == expected, f"{rows} is seen instead of {expected}"
 
 
 @dataclass
@@ -425,8 +425,8 @@ class _Runtime:
             self.all_of(number)
 
     def expect(self, seen: set[Row], what: str) -> None:
-        found = sorted(map(tuple, self.place.rows()), key=repr)
-        assert found == sorted(seen, key=repr), what
+        rows = sorted(map(tuple, self.place.rows()), key=repr)
+        assert rows == sorted(seen, key=repr), what
 
 
 # --- a query of the engine, which dies -------------------------------------------------------------------------------

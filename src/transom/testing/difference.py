@@ -82,10 +82,10 @@ def rounded(bag: Counter[Row], digits: int | None) -> Counter[Row]:
     """
     if digits is None:
         return bag
-    found: Counter[Row] = Counter()
+    equal: Counter[Row] = Counter()
     for row, n in bag.items():
-        found[tuple(_rounded_value(value, digits) for value in row)] += n
-    return Counter({row: n for row, n in found.items() if n})
+        equal[tuple(_rounded_value(value, digits) for value in row)] += n
+    return Counter({row: n for row, n in equal.items() if n})
 
 
 def _rounded_value(value: object, digits: int) -> object:

@@ -36,8 +36,8 @@ class Times:
         """The instant of a word, or None if it is no time."""
         if _SECONDS.fullmatch(word):
             style, instant = "seconds", int(Decimal(word) * SECOND)
-        elif found := _CLOCK.fullmatch(word):
-            hours, minutes, seconds = int(found[1]), int(found[2]), Decimal(found[3] or 0)
+        elif clock := _CLOCK.fullmatch(word):
+            hours, minutes, seconds = int(clock[1]), int(clock[2]), Decimal(clock[3] or 0)
             if hours > 23 or minutes > 59 or seconds >= 60:
                 return None
             style, instant = "clock", self.midnight + int((hours * 3600 + minutes * 60 + seconds) * SECOND)

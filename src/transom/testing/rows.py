@@ -38,21 +38,21 @@ def read_rows(definition: Definition, text: str, times: Times) -> list[Given]:
     time = _time_column(definition)
     stamped = isinstance(definition, StreamDefinition) and definition.arrival_time
     others = Schema(tuple(column for column in definition.columns if column.name not in (time, change)))
-    found = []
+    given = []
     for line in written.lines():
-        known: dict[str | None, object] = {}
+        values: dict[str | None, object] = {}
         at, begin = None, 0
         if time is not None:
             begin = 1
             if stamped or not line[0].is_null:
                 at = written.instant(line[0])
-            known[time] = None if at is None or stamped else to_datetime(at)
+            values[time] = None if at is None or stamped else to_datetime(at)
         if change is not None:
-            known[change] = "+" if written.sign(line, begin) > 0 else "-"
+            values[change] = "+" if written.sign(line, begin) > 0 else "-"
             begin += 1
-        known.update(zip(others.names, written.row(line, line[begin:], others), strict=True))
-        found.append(Given(at, tuple(known[column.name] for column in definition.columns)))
-    return found
+        values.update(zip(others.names, written.row(line, line[begin:], others), strict=True))
+        given.append(Given(at, tuple(values[column.name] for column in definition.columns)))
+    return given
 
 
 def batch_of(columns: Schema, rows: Sequence[Given]) -> pa.RecordBatch:

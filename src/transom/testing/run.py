@@ -190,8 +190,8 @@ def _dead_letters(side: pa.RecordBatch, definitions: Mapping[str, Definition], t
         texts = {name: [_text(value)] for name, value in values.items()}
         fitter = RowFitter(definition.columns, time_column=None, name=definition.name)
         written = pa.record_batch({name: pa.array(text, pa.string()) for name, text in texts.items()})
-        found = fitter.fit(fitter.columns_of(written), 0).rows
-        shown += show_rejected(definition, found, [row["reason"]], times)
+        fitted = fitter.fit(fitter.columns_of(written), 0).rows
+        shown += show_rejected(definition, fitted, [row["reason"]], times)
     return shown
 
 

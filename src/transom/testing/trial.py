@@ -56,13 +56,13 @@ class Trial:
         self._times = times_of(day)
         self._clock = HeldClock(self._times.midnight)
         self._catalogue = Catalogue()
-        planned = [one for one in read_program(_text_of(query), self._catalogue) if one.standing]
+        planned = [each for each in read_program(_text_of(query), self._catalogue) if each.standing]
         if not planned:
             raise QueryError("the text has no query", remedy="write SELECT .. FROM .., or INSERT INTO a sink")
         self._queries: dict[str, FedQuery] = {}
-        for one in planned:
-            name = _name(one, self._queries)
-            self._queries[name] = FedQuery(one, name)
+        for each in planned:
+            name = _name(each, self._queries)
+            self._queries[name] = FedQuery(each, name)
         self._definitions = _definitions(self._catalogue)
         self._run = FedRun(list(self._queries.values()), self._definitions, self._clock)
         weakref.finalize(self, self._run.close)
@@ -120,17 +120,17 @@ class Trial:
 
     def inputs(self) -> list[Definition]:
         """What the queries read, and a test gives."""
-        read = [one.name for status in self._run.statuses().values() for one in status.inputs if one.name != ONE_ROW]
+        read = [each.name for status in self._run.statuses().values() for each in status.inputs if each.name != ONE_ROW]
         return [self.definition(name) for name in dict.fromkeys(read)]
 
     def definition(self, name: str) -> Definition:
         """What the text declares by this name."""
-        known = self._definitions
-        found = known.get(name.lower())
-        if found is None:
-            close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.4) or sorted(known)
+        definitions = self._definitions
+        definition = definitions.get(name.lower())
+        if definition is None:
+            close = difflib.get_close_matches(name.lower(), definitions, n=3, cutoff=0.4) or sorted(definitions)
             raise SourceError(f"the text declares no stream or table '{name}'", remedy=f"there is {', '.join(close)}")
-        return found
+        return definition
 
     def read(self, name: str, text: str) -> list[Given]:
         """The rows of a text, which need not arrive at once."""
@@ -197,7 +197,7 @@ def _text_of(query: str | Path) -> str:
     raise SourceError(f"cannot read '{os.fspath(query)}': {what}", remedy="give the path of a query file")
 
 
-def _name(one: Planned, taken: Collection[str]) -> str:
+def _name(planned: Planned, taken: Collection[str]) -> str:
     """As a run calls it: by its sink, or by its number."""
-    name = "" if one.sink is None else one.sink.name.lower()
+    name = "" if planned.sink is None else planned.sink.name.lower()
     return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"

@@ -74,19 +74,21 @@ class WrittenRows:
         [['1', 'a', "'b c'", ';'], ['2', 'd']]
         """
         line: list[WrittenWord] = []
-        for found in _WORD.finditer(self.text):
-            if found["end"]:
+        for word_match in _WORD.finditer(self.text):
+            if word_match["end"]:
                 if line:
                     yield line
                 line = []
-            elif found["wrong"]:
+            elif word_match["wrong"]:
                 raise self.wrong(
-                    WrittenWord("'", self._span(found.start(), 1)),
+                    WrittenWord("'", self._span(word_match.start(), 1)),
                     "this quote has no partner",
                     "write 'it''s' for it's",
                 )
-            elif found["quoted"] or found["bare"]:
-                word = WrittenWord(found[0], self._span(found.start(), len(found[0])), found["quoted"] is not None)
+            elif word_match["quoted"] or word_match["bare"]:
+                word = WrittenWord(
+                    word_match[0], self._span(word_match.start(), len(word_match[0])), word_match["quoted"] is not None
+                )
                 line.append(word)
         if line:
             yield line
