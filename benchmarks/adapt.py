@@ -115,21 +115,21 @@ def measure(size: Size) -> list[Outcome]:
 
     def run(name: str, number: int) -> list[dict[str, float]]:
         running = benches[name].start()
-        found: list[dict[str, float]] = []
+        of_phases: list[dict[str, float]] = []
         last = []
         at = 0
         for phase, step in stream(size):
             if phase != at:
-                found.append(_figures(running))
+                of_phases.append(_figures(running))
                 running.reset()
                 at = phase
             out = running.take(step)
             last.append(None if not len(out) else tuple(c[int(np.argmax(out.ta))].as_py() for c in out.values.columns))
-        found.append(_figures(running))
+        of_phases.append(_figures(running))
         answers.setdefault(name, last)
         if name == ADAPTIVE:
             changes[:] = _changes(running)
-        return found
+        return of_phases
 
     _compile(benches, size)
     runs = take_turns({name: name for name in CONTESTANTS}, range(size.runs), run)
@@ -137,9 +137,9 @@ def measure(size: Size) -> list[Outcome]:
     about = {"changes": list(changes)}
     outcomes = []
     for at, phase in enumerate(size.phases):
-        figures = {name: medians([one[at] for one in runs[name]]) for name in CONTESTANTS}
+        figures = {name: medians([of_run[at] for of_run in runs[name]]) for name in CONTESTANTS}
         x = {"experiment": "phase", "x": at + 1, **asdict(phase), "rows": 2 * size.rows}
-        outcomes.append(Outcome(x, {name: _with_rate(found) for name, found in figures.items()}, about))
+        outcomes.append(Outcome(x, {name: _with_rate(measured) for name, measured in figures.items()}, about))
     return outcomes
 
 
@@ -159,12 +159,12 @@ def _figures(running: Running) -> dict[str, float]:
     }
 
 
-def _with_rate(found: dict[str, float]) -> Figures:
+def _with_rate(measured: dict[str, float]) -> Figures:
     return {
-        "rows_per_s": round(found["rows"] / found["seconds"]),
-        "us_per_row": digits(1e6 * found["seconds"] / found["rows"]),
-        "seconds": digits(found["seconds"]),
-        "state_bytes": round(found["state_bytes"]),
+        "rows_per_s": round(measured["rows"] / measured["seconds"]),
+        "us_per_row": digits(1e6 * measured["seconds"] / measured["rows"]),
+        "seconds": digits(measured["seconds"]),
+        "state_bytes": round(measured["state_bytes"]),
     }
 
 
@@ -181,8 +181,8 @@ def settings(options: Options) -> dict[str, Any]:
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """`adaptive_over_best_max`: how many times as long as the best tactic of a phase that stays, at most.
     `fixed_over_adaptive_min`: how many times as long as it any tactic that stays takes for the whole, at least."""
-    over_best = [one[ADAPTIVE]["seconds"] / min(one[name]["seconds"] for name in FIXED) for one in outcomes]
-    whole = {name: sum(one[name]["seconds"] for one in outcomes) for name in CONTESTANTS}
+    over_best = [outcome[ADAPTIVE]["seconds"] / min(outcome[name]["seconds"] for name in FIXED) for outcome in outcomes]
+    whole = {name: sum(outcome[name]["seconds"] for outcome in outcomes) for name in CONTESTANTS}
     over = {name: round(whole[name] / whole[ADAPTIVE], 3) for name in CONTESTANTS if name != ADAPTIVE}
     return {
         "adaptive_over_best_max": round(max(over_best), 3),

@@ -184,13 +184,13 @@ def _groups(panels: Sequence[Panel | Bars]) -> list[tuple[list[Panel | Bars], li
     >>> [names for _, names in _groups([one, two, three])]
     [['a', 'b', 'c'], ['x']]
     """
-    found: list[tuple[list[Panel | Bars], list[str]]] = []
+    groups: list[tuple[list[Panel | Bars], list[str]]] = []
     for panel in panels:
-        near = [group for group in found if type(group[0][0]) is type(panel) and {*group[1]} & {*panel.series}]
-        alike = [one for group in near for one in group[0]] + [panel]
-        names = list(dict.fromkeys(name for one in sorted(alike, key=_number_of_series) for name in one.series))
-        found = [group for group in found if group not in near] + [(alike, names)]
-    return found
+        near = [group for group in groups if type(group[0][0]) is type(panel) and {*group[1]} & {*panel.series}]
+        alike = [each for group in near for each in group[0]] + [panel]
+        names = list(dict.fromkeys(name for each in sorted(alike, key=_number_of_series) for name in each.series))
+        groups = [group for group in groups if group not in near] + [(alike, names)]
+    return groups
 
 
 def _number_of_series(panel: Panel | Bars) -> int:
@@ -198,13 +198,13 @@ def _number_of_series(panel: Panel | Bars) -> int:
     return -len(panel.series)
 
 
-def _lies_on(one: Points, other: Points) -> bool:
+def _lies_on(line: Points, other: Points) -> bool:
     """Whether a line would hide another.
 
     >>> _lies_on([(1, 2.0), (2, 4.0)], [(1, 2.01), (2, 4.0)]), _lies_on([(1, 2.0)], [(1, 3.0)])
     (True, False)
     """
-    there = dict(one)
+    there = dict(line)
     near = [abs(there[x] - y) <= _SAME * max(abs(y), abs(there[x])) for x, y in other if x in there]
     return bool(other) and sum(near) >= 0.8 * len(other)
 
@@ -228,9 +228,9 @@ def _with_room(ticks: Sequence[float], logarithmic: bool) -> list[float]:
         return list(ticks)
     spots = [math.log(tick) for tick in ticks] if logarithmic else list(ticks)
 
-    def apart(one: int, other: int) -> bool:
-        letters = (len(_plain(ticks[one])) + len(_plain(ticks[other]))) / 2 + 1
-        return abs(spots[one] - spots[other]) >= _LETTER * letters * (spots[-1] - spots[0])
+    def apart(left: int, right: int) -> bool:
+        letters = (len(_plain(ticks[left])) + len(_plain(ticks[right]))) / 2 + 1
+        return abs(spots[left] - spots[right]) >= _LETTER * letters * (spots[-1] - spots[0])
 
     last = len(ticks) - 1
     kept = [0]

@@ -76,26 +76,26 @@ def packed(
 ) -> tuple[list[Message], float]:
     """What a task packs of rows with these keys, within a few seconds from one on; and how long telling of it takes."""
     packer = Packer(layout, sender, begun=begun)
-    found: list[Message] = []
+    messages: list[Message] = []
     random = np.random.default_rng(sender)
     for at in range(0, len(keys), ARROW_ROWS):
         some = keys[at : at + ARROW_ROWS]
         times = pa.array(random.integers(second * 1_000_000, (second + 5) * 1_000_000, len(some)), pa.timestamp("us"))
-        found += packer.take("s", pa.record_batch({"ts": times, "k": pa.array(some)}))
+        messages += packer.take("s", pa.record_batch({"ts": times, "k": pa.array(some)}))
     began = time.perf_counter()
-    found += packer.finish()
-    return found, time.perf_counter() - began
+    messages += packer.finish()
+    return messages, time.perf_counter() - began
 
 
 def control_bytes(messages: Iterable[Message]) -> Counter[str]:
     """By the kind of its parts, how much of the frames is control."""
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for message in messages:
         if message.kind == FRAMES:
             for part in message.opened():
                 if part.kind in _CONTROL:
-                    found[part.kind] += len(pack([part]))
-    return found
+                    sizes[part.kind] += len(pack([part]))
+    return sizes
 
 
 def measure(partitions: int, task_rows: int, open_rows: int) -> Traffic:
@@ -152,9 +152,9 @@ def _driven(layout: Layout, statuses: Sequence[Message]) -> tuple[float, int]:
     for partition in range(layout.partitions):
         for message in statuses:
             (part,) = message.opened()
-            known = json.loads(part.about["status"]) | {"partition": partition}
+            about = json.loads(part.about["status"]) | {"partition": partition}
             reported.append(
-                Message(SINK, partition, STATUS, pack([Frame({**part.about, "status": json.dumps(known)})]))
+                Message(SINK, partition, STATUS, pack([Frame({**part.about, "status": json.dumps(about)})]))
             )
     board = Statuses(layout, "query")
     began = time.perf_counter()
@@ -188,7 +188,7 @@ def tables(outcomes: Outcomes) -> list[Table]:
 
 
 def panels(outcomes: Outcomes) -> list[Panel]:
-    sizes = {name: [(one.cell["x"], one[SIMULATED][name] / 1e6) for one in outcomes] for name in _DRAWN}
+    sizes = {name: [(outcome.cell["x"], outcome[SIMULATED][name] / 1e6) for outcome in outcomes] for name in _DRAWN}
     driver = lines_of(outcomes, lambda figures: 1e3 * figures["driver_s"])
     return [
         Panel("control", "partitions", "MB a batch", sizes, log_x=True, log_y=True),

@@ -67,7 +67,7 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
     first, last = outcomes[0], outcomes[-1]
     decades = math.log10(last.cell["window"] / first.cell["window"])
     costs = {
-        name: {str(one.cell["window"]): round(one[name]["us_per_row"], 2) for one in outcomes}
+        name: {str(outcome.cell["window"]): round(outcome[name]["us_per_row"], 2) for outcome in outcomes}
         for name in first.contestants
     }
     grows = {name: last[name]["us_per_row"] / first[name]["us_per_row"] for name in first.contestants}

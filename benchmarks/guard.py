@@ -30,23 +30,23 @@ _SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER
 
 def parents() -> dict[int, int]:
     """Of every process that runs or has not been waited for, by number, who its parent is."""
-    found = {}
+    parent_of = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdecimal():
             with suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                 # Behind the name of the program, which may have spaces: state, parent, ..
-                found[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-    return found
+                parent_of[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    return parent_of
 
 
 def descendants(process: int) -> set[int]:
     """All that a process has started, and what that has started, and so on."""
-    known = parents()
-    found, new = set[int](), {process}
+    parent_of = parents()
+    below, new = set[int](), {process}
     while new:
-        new = {child for child, parent in known.items() if parent in new} - found
-        found |= new
-    return found
+        new = {child for child, parent in parent_of.items() if parent in new} - below
+        below |= new
+    return below
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ Figures = Mapping[str, Any]
 Options = argparse.Namespace
 Subject = TypeVar("Subject")
 Input = TypeVar("Input")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 # --- what a benchmark declares ---------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class Outcome:
 
     def line(self) -> str:
         """In short, while others are still measured; nothing if there is no rate."""
-        rates = {name: one.get("rows_per_s") for name, one in self.contestants.items() if one is not None}
+        rates = {name: figures.get("rows_per_s") for name, figures in self.contestants.items() if figures is not None}
         shown = ", ".join(f"{name} {short(rate)} rows/s" for name, rate in rates.items() if rate is not None)
         return f"  {next(iter(self.cell.values()))}: {shown}" if shown else ""
 
@@ -133,21 +133,21 @@ def count(text: str) -> int:
 
 
 def take_turns(
-    contestants: Mapping[str, Subject], inputs: Iterable[Input], run: Callable[[Subject, Input], Found]
-) -> dict[str, list[Found]]:
+    contestants: Mapping[str, Subject], inputs: Iterable[Input], run: Callable[[Subject, Input], Result]
+) -> dict[str, list[Result]]:
     """What each makes of the inputs. All take one before any takes the next, so that whatever else the machine does
     hits all of them; who is first changes.
 
     >>> take_turns({"a": 1, "b": 2}, range(2), lambda contestant, given: contestant + given)
     {'a': [1, 2], 'b': [2, 3]}
     """
-    found: dict[str, list[Found]] = {name: [] for name in contestants}
+    results: dict[str, list[Result]] = {name: [] for name in contestants}
     names = list(contestants)
     for number, given in enumerate(inputs):
         first = number % max(1, len(names))
         for name in names[first:] + names[:first]:
-            found[name].append(run(contestants[name], given))
-    return found
+            results[name].append(run(contestants[name], given))
+    return results
 
 
 def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -158,7 +158,7 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def agreed(answers: Mapping[str, Found]) -> Found:
+def agreed(answers: Mapping[str, Result]) -> Result:
     """The answer, which is the same by all contestants, or none of their times means anything."""
     first = next(iter(answers.values()))
     assert first, "there is no answer"
@@ -194,8 +194,8 @@ def by_contestant(
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.contestants)
     body = []
     for name in names:
-        found = [outcome.contestants.get(name) for outcome in outcomes]
-        body.append([name, *("-" if figures is None else show(figures) for figures in found)])
+        row = [outcome.contestants.get(name) for outcome in outcomes]
+        body.append([name, *("-" if figures is None else show(figures) for figures in row)])
     return Table(title, ["contestant", *(head(outcome.cell) for outcome in outcomes)], body)
 
 
@@ -242,7 +242,7 @@ class Progress:
 
 def measured(benchmark: Benchmark, options: Options, progress: Progress) -> list[Outcome]:
     """What was found in every cell; contestants that were measured apart in the same cell stand together."""
-    found: dict[str, Outcome] = {}
+    by_cell: dict[str, Outcome] = {}
     with closing(benchmark.experiments(options)) as experiments:
         for experiment in experiments:
             for cell in experiment.cells:
@@ -250,17 +250,17 @@ def measured(benchmark: Benchmark, options: Options, progress: Progress) -> list
                 for outcome in experiment.measure(cell):
                     if line := outcome.line():
                         progress.say(line)
-                    known = json.dumps(outcome.cell, default=str)
-                    before = found.get(known)
+                    written = json.dumps(outcome.cell, default=str)
+                    before = by_cell.get(written)
                     if before is not None:
                         outcome = Outcome(
                             outcome.cell,
                             {**before.contestants, **outcome.contestants},
                             {**before.about, **outcome.about},
                         )
-                    found[known] = outcome
+                    by_cell[written] = outcome
     progress.done()
-    return list(found.values())
+    return list(by_cell.values())
 
 
 def report(benchmark: Benchmark, options: Options, progress: Progress) -> dict[str, Any]:
@@ -274,13 +274,13 @@ def report(benchmark: Benchmark, options: Options, progress: Progress) -> dict[s
         about = {"machine": benchmark.machine(), "settings": benchmark.settings(options)}
     # As whoever reads the file will have it: tuples are lists there.
     document = json.dumps({**about, "cells": [outcome.as_json() for outcome in outcomes]})
-    found: dict[str, Any] = json.loads(document)
-    return {**found, "summary": benchmark.summary([Outcome.read(cell) for cell in found["cells"]])}
+    read: dict[str, Any] = json.loads(document)
+    return {**read, "summary": benchmark.summary([Outcome.read(cell) for cell in read["cells"]])}
 
 
 def text_of(benchmark: Benchmark, document: Figures) -> str:
     outcomes = [Outcome.read(cell) for cell in document["cells"]]
-    parts = [_machine_line(one) for one in document.get("machines", [document.get("machine", {})]) if one]
+    parts = [_machine_line(machine) for machine in document.get("machines", [document.get("machine", {})]) if machine]
     summary = [[name, _plain(value)] for name, value in document["summary"].items() if _is_plain(value)]
     return "\n\n".join(
         [*parts, *map(str, benchmark.tables(outcomes)), str(Table("Summary:", ["figure", "value"], summary))]
@@ -296,10 +296,14 @@ def run(benchmark: Benchmark, name: str, options: Options) -> int:
     return 1 if benchmark.fails(outcomes) else 0
 
 
-def _machine_line(one: Figures) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-    savepoint_files = f"; a hand-over between threads takes {one['handover_us']:g} µs" if "handover_us" in one else ""
-    return f"{one['cores']} cores, {one['processor']}, {one['memory_gib']} GiB; {versions}{savepoint_files}."
+def _machine_line(machine: Figures) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    savepoint_files = (
+        f"; a hand-over between threads takes {machine['handover_us']:g} µs" if "handover_us" in machine else ""
+    )
+    return (
+        f"{machine['cores']} cores, {machine['processor']}, {machine['memory_gib']} GiB; {versions}{savepoint_files}."
+    )
 
 
 def _is_plain(value: Any) -> bool:
@@ -314,7 +318,7 @@ def _plain(value: Any) -> str:
     'a 1.5, b 2,000, c -'
     """
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "-" if value is None else str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -339,20 +343,20 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(name: str | None, options: Sequence[Option] = ()) -> argparse.ArgumentParser:
-    found = _Parser(prog="transom bench", description=BENCHMARKS[name].purpose if name else "Lists the benchmarks.")
-    found.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
-    found.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
+    made = _Parser(prog="transom bench", description=BENCHMARKS[name].purpose if name else "Lists the benchmarks.")
+    made.add_argument("name", metavar="NAME", nargs="?", help="the benchmark to run; without it they are listed")
+    made.add_argument("--json", action="store_true", help="as JSON, ending in a summary")
     if name:
-        found.add_argument("--quick", action="store_true", help="a small run of under a minute")
-        found.add_argument("--plot", metavar="FILE", help="write a chart to this file")
-        found.add_argument("--read", metavar="FILE", nargs="+", help="show what --json wrote to these files")
+        made.add_argument("--quick", action="store_true", help="a small run of under a minute")
+        made.add_argument("--plot", metavar="FILE", help="write a chart to this file")
+        made.add_argument("--read", metavar="FILE", nargs="+", help="show what --json wrote to these files")
         for option in options:
-            found.add_argument(option.name, help=option.help, **option.how)
-    return found
+            made.add_argument(option.name, help=option.help, **option.how)
+    return made
 
 
 def main(arguments: Sequence[str]) -> int:
-    name = next((one for one in arguments if one in BENCHMARKS), None)
+    name = next((argument for argument in arguments if argument in BENCHMARKS), None)
     if name is None:
         options = parser(None).parse_args(arguments)
         if options.name is not None:

@@ -106,7 +106,7 @@ def measure(
         }
         take_turns(contestants, islice(pairs, warm), _step)
         steps = take_turns(contestants, islice(pairs, batches), _step)
-    return {name: _measured(found, 2 * size) for name, found in steps.items()}
+    return {name: _measured(measured_steps, 2 * size) for name, measured_steps in steps.items()}
 
 
 @dataclass(frozen=True)
@@ -154,15 +154,15 @@ def experiments(options: Options) -> Experiments:
         numbers = _numbers(options)
 
         def side_by_side(window: int) -> list[Outcome]:
-            found = measure(window, batches, "ring_hash", numbers, LARGE_BATCH)
-            return [Outcome({"window": window, "partitions": True}, found)]
+            figures = measure(window, batches, "ring_hash", numbers, LARGE_BATCH)
+            return [Outcome({"window": window, "partitions": True}, figures)]
 
         yield Experiment(PARTITIONED_WINDOWS, side_by_side)
     else:
 
         def by_tactic(window: int) -> list[Outcome]:
-            found = {tactic: measure(window, batches, tactic)["1"] for tactic in TACTICS}
-            return [Outcome({"window": window, "x": window}, found)]
+            figures = {tactic: measure(window, batches, tactic)["1"] for tactic in TACTICS}
+            return [Outcome({"window": window, "x": window}, figures)]
 
         yield Experiment(WINDOWS, by_tactic)
 
@@ -173,7 +173,7 @@ def _numbers(options: Options) -> list[int]:
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     if "partitions" not in outcomes[0].cell:
-        return {"rows_per_s": {str(one.cell["window"]): round(one[RING]["rows_per_s"]) for one in outcomes}}
+        return {"rows_per_s": {str(outcome.cell["window"]): round(outcome[RING]["rows_per_s"]) for outcome in outcomes}}
     rates: dict[str, dict[str, int]] = {}
     ratios: dict[str, dict[str, float]] = {}
     for outcome in outcomes:
@@ -196,8 +196,10 @@ def tables(outcomes: Outcomes) -> list[Table]:
 def panels(outcomes: Outcomes) -> list[Panel]:
     if "partitions" in outcomes[0].cell:
         by_number = {
-            f"{one.cell['window']:,} rows": [(float(n), one[n]["rows_per_s"] / 1e6) for n in one.contestants]
-            for one in outcomes
+            f"{outcome.cell['window']:,} rows": [
+                (float(n), outcome[n]["rows_per_s"] / 1e6) for n in outcome.contestants
+            ]
+            for outcome in outcomes
         }
         return [Panel("", "partitions", "million rows a second", by_number)]
     lines = lines_of(outcomes, lambda figures: figures["rows_per_s"] / 1e6)

@@ -103,21 +103,21 @@ def join(broker: KafkaBroker, count: int) -> dict[str, dict[str, float]]:
         on_disk = {name: f"connector = 'files', path = '{path}'" for name, path in files.items()}
         topics = {"a": _topic(broker, rows(count, 0)), "b": _topic(broker, rows(count, 1)), "o": _topic(broker)}
         in_kafka = {name: _said(broker, topic) for name, topic in topics.items()}
-        found = {}
+        figures = {}
         for name, where in (("files", on_disk), ("kafka", in_kafka)):
             text = PROGRAM.format(columns=COLUMNS, window=WINDOW, **where)
             busy, started = time.process_time(), time.perf_counter()
             (*_, result) = Session().execute(text)
             took, busy = time.perf_counter() - started, time.process_time() - busy
             assert result.status is not None
-            found[name] = {
+            figures[name] = {
                 "rows_per_s": 2 * count / took,
                 "rows_per_cpu_s": 2 * count / busy,
                 "seconds": took,
                 "results": result.status.rows_out,
             }
-        assert found["files"]["results"] == found["kafka"]["results"] > 0, "the answers differ"
-        return found
+        assert figures["files"]["results"] == figures["kafka"]["results"] > 0, "the answers differ"
+        return figures
 
 
 def source(broker: KafkaBroker, count: int) -> dict[str, dict[str, float]]:
@@ -145,13 +145,13 @@ def source(broker: KafkaBroker, count: int) -> dict[str, dict[str, float]]:
 
 def _timed(read: Callable[[], int], count: int) -> dict[str, float]:
     """The best of three: others use the machine as well."""
-    found = []
+    timings = []
     for _ in range(3):
         busy, started = time.process_time(), time.perf_counter()
         assert read() == count
         took, busy = time.perf_counter() - started, time.process_time() - busy
-        found.append({"rows_per_s": count / took, "rows_per_cpu_s": count / busy, "seconds": took})
-    return min(found, key=lambda figures: figures["seconds"])
+        timings.append({"rows_per_s": count / took, "rows_per_cpu_s": count / busy, "seconds": took})
+    return min(timings, key=lambda figures: figures["seconds"])
 
 
 def experiments(options: Options) -> Experiments:
@@ -190,7 +190,7 @@ def tables(outcomes: Outcomes) -> list[Table]:
 
 def panels(outcomes: Outcomes) -> list[Panel]:
     lines = lines_of(
-        [Outcome({**one.cell, "x": one.cell["rows"]}, one.contestants) for one in outcomes],
+        [Outcome({**outcome.cell, "x": outcome.cell["rows"]}, outcome.contestants) for outcome in outcomes],
         lambda figures: figures["rows_per_s"] / 1e6,
     )
     return [Panel("", "rows", "million rows a second", lines)]

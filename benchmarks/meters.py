@@ -26,12 +26,12 @@ def anonymous_bytes() -> int:
 
 def anonymous_bytes_of_pythons() -> dict[int, int]:
     """The same, by process, of those in Python that this one has started, and that those have started."""
-    found = {}
+    bytes_of = {}
     for process in descendants(os.getpid()):
         with suppress(OSError, SourceError, KeyError):  # it has ended meanwhile
             if "python" in (_PROCESSES / str(process) / "comm").read_text(encoding="utf-8", errors="replace"):
-                found[process] = _status(str(process))["RssAnon"] * 1024
-    return found
+                bytes_of[process] = _status(str(process))["RssAnon"] * 1024
+    return bytes_of
 
 
 def resident_bytes() -> int:

@@ -111,7 +111,7 @@ def serving(function: str, *arguments: Any) -> Iterator[Contestant]:
 
 def call_apart(function: str, *arguments: Any) -> Any:
     """What `MODULE:FUNCTION` gives in a new process."""
-    with serving("benchmarks.processes:found", function) as contestant:
+    with serving("benchmarks.processes:imported", function) as contestant:
         answer = contestant.call(*arguments)
     if answer.failure:
         raise SourceError(f"{function}: {answer.failure}")
@@ -121,7 +121,7 @@ def call_apart(function: str, *arguments: Any) -> Any:
 # --- in the process --------------------------------------------------------------------------------------------------
 
 
-def found(function: str) -> Work:
+def imported(function: str) -> Work:
     module, _, name = function.partition(":")
     work: Work = getattr(import_module(module), name)
     return work
@@ -143,7 +143,7 @@ def _reply(answer: dict[str, Any]) -> None:
 def main(arguments: Sequence[str]) -> int:
     listen()
     function, given = arguments
-    serve(found(function)(*json.loads(given)), iter(sys.stdin))
+    serve(imported(function)(*json.loads(given)), iter(sys.stdin))
     return 0
 
 

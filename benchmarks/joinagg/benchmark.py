@@ -130,33 +130,35 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
     a tenth of the greatest window that all contestants were measured with.
     """
     rates = {
-        round(one.cell["matches"]): {name: f["rows_per_s"] for name, f in one.contestants.items() if f is not None}
-        for one in of(outcomes, "matches")
+        round(outcome.cell["matches"]): {
+            name: f["rows_per_s"] for name, f in outcome.contestants.items() if f is not None
+        }
+        for outcome in of(outcomes, "matches")
     }
-    found = {f"{name}_over_pc_100": rates[100][name] / rates[100][PC] for name in (FACTORISED, IC, TC)}
-    found["auto_over_best_max"] = max(
-        max(rate for name, rate in one.items() if name != AUTO) / one[AUTO] for one in rates.values()
+    ratios = {f"{name}_over_pc_100": rates[100][name] / rates[100][PC] for name in (FACTORISED, IC, TC)}
+    ratios["auto_over_best_max"] = max(
+        max(rate for name, rate in rate_of.items() if name != AUTO) / rate_of[AUTO] for rate_of in rates.values()
     )
-    found["factorised_1000_over_1"] = rates[1_000][FACTORISED] / rates[1][FACTORISED]
-    windows = {one.cell["window"]: one for one in of(outcomes, "window")}
-    great = max(rows for rows, one in windows.items() if None not in one.contestants.values())
+    ratios["factorised_1000_over_1"] = rates[1_000][FACTORISED] / rates[1][FACTORISED]
+    windows = {outcome.cell["window"]: outcome for outcome in of(outcomes, "window")}
+    great = max(rows for rows, outcome in windows.items() if None not in outcome.contestants.values())
     before, after = windows[great // 10], windows[great]
     growth = {name: round(after[name]["state_bytes"] / before[name]["state_bytes"], 2) for name in after.contestants}
-    return {**{name: round(value, 3) for name, value in found.items()}, "state_growth": growth}
+    return {**{name: round(value, 3) for name, value in ratios.items()}, "state_growth": growth}
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
-    found = []
+    all_tables = []
     for experiment, title in TITLES.items():
         here = of(outcomes, experiment)
-        keys = {one.cell["keys"] for one in here}
+        keys = {outcome.cell["keys"] for outcome in here}
         what = f"{keys.pop()} keys" if len(keys) == 1 else f"windows of {here[0].cell['window']:,} rows"
-        found.append(by_contestant(f"{title}; {what}. Rows/s, µs a row, MB of state:", here, _figures))
-        reasons = {name: why for one in reversed(here) for name, why in one.cell.get("unsupported", {}).items()}
-        found += [Table(f"{name} is not supported: {why}.") for name, why in reasons.items()]
-    joins = [Outcome(one.cell, {PC: one.contestants[PC]}) for one in of(outcomes, "matches")]
+        all_tables.append(by_contestant(f"{title}; {what}. Rows/s, µs a row, MB of state:", here, _figures))
+        reasons = {name: why for outcome in reversed(here) for name, why in outcome.cell.get("unsupported", {}).items()}
+        all_tables += [Table(f"{name} is not supported: {why}.") for name, why in reasons.items()]
+    joins = [Outcome(outcome.cell, {PC: outcome.contestants[PC]}) for outcome in of(outcomes, "matches")]
     made = "The joins of pc alone, join rows/s, by matches of a row:"
-    return [*found, by_contestant(made, joins, lambda figures: short(figures["join_rows_per_s"]))]
+    return [*all_tables, by_contestant(made, joins, lambda figures: short(figures["join_rows_per_s"]))]
 
 
 def _figures(figures: Figures) -> str:
@@ -165,15 +167,15 @@ def _figures(figures: Figures) -> str:
 
 def panels(outcomes: Outcomes) -> list[Panel]:
     """A panel for time and one for state where it shows something."""
-    found = []
+    drawn = []
     for experiment, axis in _AXES.items():
         here = of(outcomes, experiment)
         times = lines_of(here, lambda figures: figures["us_per_row"])
-        found.append(Panel("time", axis, "µs a row", times, log_x=True, log_y=True))
+        drawn.append(Panel("time", axis, "µs a row", times, log_x=True, log_y=True))
         if experiment not in ("grouped", "inputs"):
             state = lines_of(here, lambda figures: figures["state_bytes"] / 1e6)
-            found.append(Panel("state", axis, "MB", state, log_x=True, log_y=True))
-    return found
+            drawn.append(Panel("state", axis, "MB", state, log_x=True, log_y=True))
+    return drawn
 
 
 BENCHMARK: Final = Benchmark("Aggregates over joins", experiments, summary, tables, panels, settings)

@@ -96,9 +96,9 @@ class Bench:
 
 def _without_merge(root: Operator) -> Operator:
     """The join-aggregate alone, which gives the answer itself."""
-    (found,) = (operator for operator in root.walk() if isinstance(operator.node, JoinAggregate))
-    assert isinstance(found.node, JoinAggregate)
-    return replace(found, node=replace(found.node, partial=False))
+    (join_aggregate,) = (operator for operator in root.walk() if isinstance(operator.node, JoinAggregate))
+    assert isinstance(join_aggregate.node, JoinAggregate)
+    return replace(join_aggregate, node=replace(join_aggregate.node, partial=False))
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class Running:
     def measured(self) -> dict[str, float]:
         """Rows of all streams a second, bytes of the operators' state; of pc the rows that its joins made a second."""
         rows, seconds = (now - before for now, before in zip(self._joined(), self._made, strict=True))
-        found = {"rows_per_s": self.rows / self.seconds, "state_bytes": float(state_bytes(self.state.operators))}
-        return found | ({"join_rows_per_s": rows / seconds} if rows else {})
+        figures = {"rows_per_s": self.rows / self.seconds, "state_bytes": float(state_bytes(self.state.operators))}
+        return figures | ({"join_rows_per_s": rows / seconds} if rows else {})
 
     def _joined(self) -> tuple[int, float]:
         """Rows that the joins have made, and the time that they took."""
@@ -186,9 +186,9 @@ def measure_steady(cell: Cell, effort: Effort) -> Outcome:
         return running.measured()
 
     runs = take_turns(benches, range(effort.runs), run)
-    found = {name: _figures(measured) | {"state_bytes": kept[name]} for name, measured in runs.items()}
+    figures = {name: _figures(measured) | {"state_bytes": kept[name]} for name, measured in runs.items()}
     about = {"unsupported": unsupported} if unsupported else {}
-    return Outcome(cell.as_json(), {name: found.get(name) for name in requested(cell)}, about)
+    return Outcome(cell.as_json(), {name: figures.get(name) for name in requested(cell)}, about)
 
 
 def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
@@ -212,16 +212,19 @@ def measure_falling(cell: Cell, effort: Effort) -> list[Outcome]:
     return [
         Outcome(
             {**cell.as_json(), "x": second + 1},
-            {name: _figures([one[second] for one in runs[name]]) if name in runs else None for name in requested(cell)},
+            {
+                name: _figures([of_run[second] for of_run in runs[name]]) if name in runs else None
+                for name in requested(cell)
+            },
         )
         for second in range(FALLING_SECONDS)
     ]
 
 
 def _figures(runs: list[dict[str, float]]) -> dict[str, float]:
-    found = medians(runs)
-    rounded: dict[str, float] = {name: round(value) for name, value in found.items()}
-    return rounded | {"us_per_row": digits(1e6 / found["rows_per_s"])}
+    medians_of_runs = medians(runs)
+    rounded: dict[str, float] = {name: round(value) for name, value in medians_of_runs.items()}
+    return rounded | {"us_per_row": digits(1e6 / medians_of_runs["rows_per_s"])}
 
 
 def contestants(cell: Cell, effort: Effort) -> tuple[str, ...]:

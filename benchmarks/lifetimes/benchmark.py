@@ -69,10 +69,10 @@ def measure_large(sizes: tuple[int, ...], runs: int, seconds: float) -> Iterator
     for _ in range(runs):
         for rows in sizes:
             measured[rows].append(call_apart("benchmarks.lifetimes.large:measure", rows, seconds))
-    for rows, found in measured.items():
+    for rows, of_size in measured.items():
         figures = {
-            "rows_per_s": statistics.median(one["rows_per_s"] for one in found),
-            "peak_bytes": max(one["peak_bytes"] for one in found),
+            "rows_per_s": statistics.median(of_run["rows_per_s"] for of_run in of_size),
+            "peak_bytes": max(of_run["peak_bytes"] for of_run in of_size),
         }
         yield Outcome({"experiment": "large", "rows": rows}, {DIRECT: figures})
 
@@ -85,42 +85,46 @@ def settings(options: Options) -> dict[str, Any]:
 # --- what it comes to ------------------------------------------------------------------------------------------------
 
 
-def _ratio(one: Outcome) -> float:
-    return float(one[DIRECT]["rows_per_s"] / one[NEGATIVE]["rows_per_s"])
+def _ratio(outcome: Outcome) -> float:
+    return float(outcome[DIRECT]["rows_per_s"] / outcome[NEGATIVE]["rows_per_s"])
 
 
-def _visits_ratio(one: Outcome) -> float:
-    return float(one[NEGATIVE]["visits_per_row"] / one[DIRECT]["visits_per_row"])
+def _visits_ratio(outcome: Outcome) -> float:
+    return float(outcome[NEGATIVE]["visits_per_row"] / outcome[DIRECT]["visits_per_row"])
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """Ratios are rates of direct over those of negative tuples."""
     if soaked := of(outcomes, "soak"):
-        return {"flat": {name: one["flat"] for name, one in soaked[0][soak.SOAKED]["quantities"].items()}}
+        return {"flat": {name: quantity["flat"] for name, quantity in soaked[0][soak.SOAKED]["quantities"].items()}}
     cells = of(outcomes, "cells")
-    stateless = [one for one in cells if one.cell["query"] in STATELESS]
-    counted = [one for one in stateless if one.cell["kind"] == "rows"]
+    stateless = [outcome for outcome in cells if outcome.cell["query"] in STATELESS]
+    counted = [outcome for outcome in stateless if outcome.cell["kind"] == "rows"]
     # Of the ratios of visits the one that is farthest from the two that they should be.
     visits = max(map(_visits_ratio, stateless), key=lambda ratio: abs(ratio - 2))
-    found = {"visits_ratio_stateless": visits, "min_ratio_stateless": min(map(_ratio, counted))}
+    figures = {"visits_ratio_stateless": visits, "min_ratio_stateless": min(map(_ratio, counted))}
     for batch in _batches(cells):
-        found[f"min_ratio_stateless_{batch}"] = min(_ratio(one) for one in counted if one.cell["batch"] == batch)
+        figures[f"min_ratio_stateless_{batch}"] = min(
+            _ratio(outcome) for outcome in counted if outcome.cell["batch"] == batch
+        )
     for kind in ("time", "rows"):
         for query in JOINS:
-            ratios = [_ratio(one) for one in cells if (one.cell["query"], one.cell["kind"]) == (query, kind)]
-            found[f"ratio_{kind}_{query}"] = statistics.median(ratios)
-            found[f"ratio_{kind}_{query}_min"] = min(ratios)
-    small, great = sorted(of(outcomes, "large"), key=lambda one: int(one.cell["rows"]))
-    found["rows_10m_over_1m"] = great[DIRECT]["rows_per_s"] / small[DIRECT]["rows_per_s"]
-    found["peak_mb_10m"] = great[DIRECT]["peak_bytes"] / 1e6
-    return {name: round(value, 3) for name, value in found.items()}
+            ratios = [
+                _ratio(outcome) for outcome in cells if (outcome.cell["query"], outcome.cell["kind"]) == (query, kind)
+            ]
+            figures[f"ratio_{kind}_{query}"] = statistics.median(ratios)
+            figures[f"ratio_{kind}_{query}_min"] = min(ratios)
+    small, great = sorted(of(outcomes, "large"), key=lambda outcome: int(outcome.cell["rows"]))
+    figures["rows_10m_over_1m"] = great[DIRECT]["rows_per_s"] / small[DIRECT]["rows_per_s"]
+    figures["peak_mb_10m"] = great[DIRECT]["peak_bytes"] / 1e6
+    return {name: round(value, 3) for name, value in figures.items()}
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
     if soaked := of(outcomes, "soak"):
         return [soak.table(soaked[0])]
     cells, large = of(outcomes, "cells"), of(outcomes, "large")
-    joins = [one for one in cells if one.cell["query"] in JOINS]
+    joins = [outcome for outcome in cells if outcome.cell["query"] in JOINS]
     return [
         _pivot("Million rows a second, direct / negative tuples = ratio, by the rows in the windows:", cells, _pair),
         _pivot(
@@ -134,23 +138,23 @@ def tables(outcomes: Outcomes) -> list[Table]:
             "A selection over the greatest windows, in batches of 100,000 rows:",
             ["rows in the window", "million rows a second", "most MB above the idle process"],
             [
-                [f"{one.cell['rows']:,}", _millions(one, DIRECT), f"{one[DIRECT]['peak_bytes'] / 1e6:,.0f}"]
-                for one in large
+                [f"{outcome.cell['rows']:,}", _millions(outcome, DIRECT), f"{outcome[DIRECT]['peak_bytes'] / 1e6:,.0f}"]
+                for outcome in large
             ],
         ),
     ]
 
 
-def _pair(one: Outcome) -> str:
-    return f"{_millions(one, DIRECT)} / {_millions(one, NEGATIVE)} = {_ratio(one):.2f}"
+def _pair(outcome: Outcome) -> str:
+    return f"{_millions(outcome, DIRECT)} / {_millions(outcome, NEGATIVE)} = {_ratio(outcome):.2f}"
 
 
-def _sets(one: Outcome) -> str:
-    return f"{_millions(one, LAZY)} / {_millions(one, SORTED)}"
+def _sets(outcome: Outcome) -> str:
+    return f"{_millions(outcome, LAZY)} / {_millions(outcome, SORTED)}"
 
 
-def _millions(one: Outcome, method: str) -> str:
-    figures = one.contestants[method]
+def _millions(outcome: Outcome, method: str) -> str:
+    figures = outcome.contestants[method]
     if figures is None:
         return "-"
     millions = figures["rows_per_s"] / 1e6
@@ -158,20 +162,20 @@ def _millions(one: Outcome, method: str) -> str:
 
 
 def _pivot(title: str, outcomes: Outcomes, show: Callable[[Outcome], str]) -> Table:
-    windows = sorted({one.cell["rows"] for one in outcomes})
+    windows = sorted({outcome.cell["rows"] for outcome in outcomes})
     lines: dict[tuple[str, ...], dict[int, str]] = {}
-    for one in outcomes:
-        line = (one.cell["query"], _WINDOWS[one.cell["kind"]], f"{one.cell['batch']:,}")
-        lines.setdefault(line, {})[one.cell["rows"]] = show(one)
+    for outcome in outcomes:
+        line = (outcome.cell["query"], _WINDOWS[outcome.cell["kind"]], f"{outcome.cell['batch']:,}")
+        lines.setdefault(line, {})[outcome.cell["rows"]] = show(outcome)
     body = [[*line, *(cells[rows] for rows in windows)] for line, cells in lines.items()]
     return Table(title, ["query", "window", "batch", *(f"{rows:,}" for rows in windows)], body)
 
 
 def _visits(outcomes: Outcomes) -> Table:
     body = []
-    for query in dict.fromkeys(one.cell["query"] for one in outcomes):
-        here = [one for one in outcomes if one.cell["query"] == query]
-        counts = [sorted({one[method]["visits_per_row"] for one in here}) for method in (DIRECT, NEGATIVE)]
+    for query in dict.fromkeys(outcome.cell["query"] for outcome in outcomes):
+        here = [outcome for outcome in outcomes if outcome.cell["query"] == query]
+        counts = [sorted({outcome[method]["visits_per_row"] for outcome in here}) for method in (DIRECT, NEGATIVE)]
         body.append([query, *(" to ".join(dict.fromkeys(f"{c:g}" for c in (each[0], each[-1]))) for each in counts)])
     title = "Visits: rows that came into the operator above the windows, per input row, once the windows are full:"
     return Table(title, ["query", DIRECT, NEGATIVE], body)
@@ -182,28 +186,28 @@ def panels(outcomes: Outcomes) -> list[Panel]:
     if soaked := of(outcomes, "soak"):
         return [soak.panel(soaked[0])]
     cells = of(outcomes, "cells")
-    found = []
+    drawn = []
     for batch, query in product(_batches(cells), _DRAWN):
         lines: dict[str, list[tuple[float, float]]] = {}
-        for one in cells:
-            if (one.cell["query"], one.cell["batch"]) == (query, batch):
+        for outcome in cells:
+            if (outcome.cell["query"], outcome.cell["batch"]) == (query, batch):
                 for method in (DIRECT, NEGATIVE, SORTED):
-                    if (figures := one.contestants.get(method)) is not None:
-                        line = f"{method.replace('_', ' ')}, {_WINDOWS[one.cell['kind']]}"
-                        lines.setdefault(line, []).append((one.cell["rows"], figures["rows_per_s"] / 1e6))
+                    if (figures := outcome.contestants.get(method)) is not None:
+                        line = f"{method.replace('_', ' ')}, {_WINDOWS[outcome.cell['kind']]}"
+                        lines.setdefault(line, []).append((outcome.cell["rows"], figures["rows_per_s"] / 1e6))
         title = f"{query}, batches of {batch:,}"
-        found.append(Panel(title, "rows in the windows", "million rows a second", lines, log_x=True))
-    return found
+        drawn.append(Panel(title, "rows in the windows", "million rows a second", lines, log_x=True))
+    return drawn
 
 
 def _batches(outcomes: Outcomes) -> list[int]:
-    return sorted({one.cell["batch"] for one in outcomes})
+    return sorted({outcome.cell["batch"] for outcome in outcomes})
 
 
 def fails(outcomes: Outcomes) -> bool:
     """A soak in which something grew."""
     soaked = of(outcomes, "soak")
-    return any(not one["flat"] for each in soaked for one in each[soak.SOAKED]["quantities"].values())
+    return any(not quantity["flat"] for each in soaked for quantity in each[soak.SOAKED]["quantities"].values())
 
 
 BENCHMARK: Final = Benchmark(

@@ -135,14 +135,14 @@ def measure_cell(cell: Cell, effort: Effort) -> Outcome:
 
     benches = {method: Bench(cell, method) for method in _methods(cell, effort)}
     runs = take_turns(benches, range(effort.runs), run)
-    found: dict[str, dict[str, float] | None] = {}
+    figures: dict[str, dict[str, float] | None] = {}
     for method, measured in runs.items():
-        assert len({one["visits_per_row"] for one in measured}) == 1, "rows came by another number of times"
+        assert len({of_run["visits_per_row"] for of_run in measured}) == 1, "rows came by another number of times"
         rate = medians(measured)
-        found[method] = {**rate, "rows_per_s": round(rate["rows_per_s"]), "runs": len(measured)}
+        figures[method] = {**rate, "rows_per_s": round(rate["rows_per_s"]), "runs": len(measured)}
     if cell.query in JOINS:
-        found.setdefault(SORTED, None)
-    return Outcome({"experiment": "cells", **asdict(cell)}, found)
+        figures.setdefault(SORTED, None)
+    return Outcome({"experiment": "cells", **asdict(cell)}, figures)
 
 
 def _methods(cell: Cell, effort: Effort) -> list[str]:

@@ -95,21 +95,21 @@ def soak(rows: int, lifetimes: str = "auto") -> Outcome:
 def judged(samples: Sequence[dict[str, float]]) -> dict[str, dict[str, Any]]:
     """Of every quantity the greatest value in the first tenth and after it, and whether that is flat."""
     tenth = len(samples) // 10
-    found = {}
+    verdicts = {}
     for name, limit in LIMITS.items():
         values = [sample[name] for sample in samples]
         first, later = max(values[:tenth]), max(values[tenth:])
         allowed = f"{100 * limit.share:g} % + {limit.room:g}"
-        found[name] = {"first_tenth": first, "later": later, "flat": limit.allows(first, later), "allowed": allowed}
-    return found
+        verdicts[name] = {"first_tenth": first, "later": later, "flat": limit.allows(first, later), "allowed": allowed}
+    return verdicts
 
 
 def table(outcome: Outcome) -> Table:
     figures = outcome[SOAKED]
     body = []
-    for name, one in figures["quantities"].items():
-        flat = "yes" if one["flat"] else "NO"
-        body.append([name, f"{one['first_tenth']:,.1f}", f"{one['later']:,.1f}", one["allowed"], flat])
+    for name, verdict in figures["quantities"].items():
+        flat = "yes" if verdict["flat"] else "NO"
+        body.append([name, f"{verdict['first_tenth']:,.1f}", f"{verdict['later']:,.1f}", verdict["allowed"], flat])
     rate = statistics.median(sample["rows_per_s"] for sample in figures["samples"])
     title = f"{outcome.cell['rows']:,} rows, {rate:,.0f} rows/s (the median of the samples):"
     return Table(title, ["quantity", "most in the first tenth", "most after it", "allowed more", "flat"], body)
@@ -117,7 +117,7 @@ def table(outcome: Outcome) -> Table:
 
 def panel(outcome: Outcome) -> Panel:
     samples = outcome[SOAKED]["samples"]
-    lines = {name: [(one["rows"], one[name]) for one in samples] for name in ("rss_mb", "anonymous_mb")}
+    lines = {name: [(sample["rows"], sample[name]) for sample in samples] for name in ("rss_mb", "anonymous_mb")}
     return Panel("a soak", "rows", "MB", lines)
 
 

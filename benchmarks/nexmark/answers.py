@@ -40,18 +40,18 @@ class Arbiter:
         return self._digests[query.name]
 
     def digest_of(self, query: Query, kind: str, emit: str, out: Path) -> Digest:
-        return self._answers.digest(self._found(query, kind, emit, out), _columns(query))
+        return self._answers.digest(self._output(query, kind, emit, out), _columns(query))
 
     def differences(self, query: Query, kind: str, emit: str, out: Path) -> int:
         """Rows of the one or the other alone."""
-        found = self._found(query, kind, emit, out)
-        return self._answers.differences(self._expected(query), found, _columns(query))
+        rows = self._output(query, kind, emit, out)
+        return self._answers.differences(self._expected(query), rows, _columns(query))
 
     def _expected(self, query: Query) -> str:
         rows = f"SELECT *, 1 AS {COPIES} FROM ({query.sql})" if query.keys else query.sql
         return self._complete(query, rows)
 
-    def _found(self, query: Query, kind: str, emit: str, out: Path) -> str:
+    def _output(self, query: Query, kind: str, emit: str, out: Path) -> str:
         folder = out / "out"
         pattern = "part-*" if kind == FLINK else "*.parquet"
         if not any(folder.glob(pattern)):

@@ -128,9 +128,9 @@ class Contest:
                 differences = arbiter.differences(query, contestant.kind, emit, out)
                 wrong = f"{differences:,} rows differ from DuckDB's" if differences else ""
             elif not wrong:
-                found, expected = arbiter.digest_of(query, contestant.kind, emit, out), arbiter.digest(query)
-                written = found.rows
-                wrong = "" if found == expected else f"{found} and not {expected}, as DuckDB has it"
+                digest, expected = arbiter.digest_of(query, contestant.kind, emit, out), arbiter.digest(query)
+                written = digest.rows
+                wrong = "" if digest == expected else f"{digest} and not {expected}, as DuckDB has it"
                 runs.append(run)
             shutil.rmtree(out, ignore_errors=True)
             if wrong:
@@ -190,28 +190,31 @@ class Request:
     def of(options: Options) -> Request:
         quick: bool = options.quick
         events = options.events or (QUICK_EVENTS if quick else EVENTS)
-        known = {one.name: one for one in contestants(options.updates, _settings(options.set), options.flink)}
+        by_name = {
+            contestant.name: contestant
+            for contestant in contestants(options.updates, _settings(options.set), options.flink)
+        }
         wanted = options.query or (BESIDE_FLINK if quick else None)
         return Request(
             events,
             min(events, QUICK_FEW_EVENTS if quick else FEW_EVENTS),
             options.runs or (1 if quick else RUNS),
-            [known[name] for name in _chosen(options.contestant, list(known), "contestant")],
+            [by_name[name] for name in _chosen(options.contestant, list(by_name), "contestant")],
             [QUERIES[name] for name in _chosen(wanted, list(QUERIES), "query")],
         )
 
 
-def _chosen(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[str]:
+def _chosen(names: Sequence[str] | None, choices: Sequence[str], what: str) -> list[str]:
     for name in names or ():
-        if name not in known:
-            raise OptionError(f"there is no {what} '{name}'", remedy=f"there are {', '.join(known)}")
-    return [name for name in known if not names or name in names]
+        if name not in choices:
+            raise OptionError(f"there is no {what} '{name}'", remedy=f"there are {', '.join(choices)}")
+    return [name for name in choices if not names or name in names]
 
 
 def _settings(given: Sequence[str]) -> dict[str, str]:
     settings = {}
-    for one in given:
-        name, _, value = one.partition("=")
+    for setting in given:
+        name, _, value = setting.partition("=")
         if not name.startswith("spark."):
             read_option(name, value)  # before anything runs
         settings[name] = value
@@ -231,7 +234,9 @@ def settings(options: Options) -> dict[str, Any]:
     return {
         "events": request.events,
         "runs": request.runs,
-        "contestants": {one.name: {"kind": one.kind, **one.settings} for one in request.contestants},
+        "contestants": {
+            contestant.name: {"kind": contestant.kind, **contestant.settings} for contestant in request.contestants
+        },
         "unwritten": dict(UNWRITTEN),
     }
 
@@ -253,39 +258,41 @@ def measured(outcomes: Outcomes) -> dict[tuple[str, str], Figures]:
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
     """Ratios of medians, above 1 where Transom is ahead, but for `local_over_spark_cpu_max`: what Spark costs."""
-    found = measured(outcomes)
-    queries = [name for name in QUERIES if any(name == query for query, _ in found)]
-    over_own = {name: ratio for name in queries if (ratio := _ratio(found, name, (ON_SPARK,), OWN))}
+    rates = measured(outcomes)
+    queries = [name for name in QUERIES if any(name == query for query, _ in rates)]
+    over_own = {name: ratio for name in queries if (ratio := _ratio(rates, name, (ON_SPARK,), OWN))}
     costs = [
-        found[name, LOCAL]["rows_per_cpu_s"] / found[name, ON_SPARK]["rows_per_cpu_s"]
+        rates[name, LOCAL]["rows_per_cpu_s"] / rates[name, ON_SPARK]["rows_per_cpu_s"]
         for name in BY_CPU
-        if (name, LOCAL) in found and (name, ON_SPARK) in found
+        if (name, LOCAL) in rates and (name, ON_SPARK) in rates
     ]
     return {
-        "rows_per_s": _rates(found, queries, "rows_per_s"),
-        "rows_per_cpu_s": _rates(found, queries, "rows_per_cpu_s"),
+        "rows_per_s": _rates(rates, queries, "rows_per_s"),
+        "rows_per_cpu_s": _rates(rates, queries, "rows_per_cpu_s"),
         "spark_over_own": {name: round(ratio, 3) for name, ratio in over_own.items()},
         "spark_over_own_min": _least(over_own.get(name) for name in STATEFUL),
         "local_over_spark_cpu_max": round(max(costs), 3) if costs else None,
-        "spark_over_flink_min": _least(_ratio(found, name, (ON_SPARK,), FLINK) for name in BESIDE_FLINK),
-        "local_over_flink_min": _least(_ratio(found, name, (LOCAL, LOCAL_2), FLINK) for name in BESIDE_FLINK),
+        "spark_over_flink_min": _least(_ratio(rates, name, (ON_SPARK,), FLINK) for name in BESIDE_FLINK),
+        "local_over_flink_min": _least(_ratio(rates, name, (LOCAL, LOCAL_2), FLINK) for name in BESIDE_FLINK),
         "right": not fails(outcomes),
     }
 
 
-def _ratio(found: Rates, query: str, ours: Sequence[str], theirs: str) -> float | None:
+def _ratio(rates: Rates, query: str, ours: Sequence[str], theirs: str) -> float | None:
     """By wall rate; the best of ours."""
-    rates = [found[query, name]["rows_per_s"] for name in ours if (query, name) in found]
-    return float(max(rates) / found[query, theirs]["rows_per_s"]) if rates and (query, theirs) in found else None
+    of_ours = [rates[query, name]["rows_per_s"] for name in ours if (query, name) in rates]
+    return float(max(of_ours) / rates[query, theirs]["rows_per_s"]) if of_ours and (query, theirs) in rates else None
 
 
 def _least(ratios: Iterable[float | None]) -> float | None:
-    known = [ratio for ratio in ratios if ratio is not None]
-    return round(min(known), 3) if known else None
+    there = [ratio for ratio in ratios if ratio is not None]
+    return round(min(there), 3) if there else None
 
 
-def _rates(found: Rates, queries: Sequence[str], figure: str) -> dict[str, dict[str, int]]:
-    return {name: {who: one[figure] for (query, who), one in found.items() if query == name} for name in queries}
+def _rates(rates: Rates, queries: Sequence[str], figure: str) -> dict[str, dict[str, int]]:
+    return {
+        name: {who: figures[figure] for (query, who), figures in rates.items() if query == name} for name in queries
+    }
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
@@ -310,11 +317,12 @@ _IN_CHARTS: Final = {
 
 
 def panels(outcomes: Outcomes) -> list[Bars]:
-    found = measured(outcomes)
-    queries, names = (list(dict.fromkeys(key[at] for key in found)) for at in (0, 1))
+    measured_rates = measured(outcomes)
+    queries, names = (list(dict.fromkeys(key[at] for key in measured_rates)) for at in (0, 1))
     rates = {
         _IN_CHARTS.get(name, name): [
-            found[query, name]["rows_per_s"] / 1e6 if (query, name) in found else None for query in queries
+            measured_rates[query, name]["rows_per_s"] / 1e6 if (query, name) in measured_rates else None
+            for query in queries
         ]
         for name in names
     }

@@ -34,8 +34,8 @@ class Answers:
         self._row(f"CREATE OR REPLACE VIEW {name} AS {sql}")
 
     def value(self, sql: str) -> Any:
-        found = self._row(sql)
-        return None if found is None else found[0]
+        row = self._row(sql)
+        return None if row is None else row[0]
 
     def _row(self, sql: str) -> tuple[Any, ...] | None:
         try:
@@ -46,16 +46,14 @@ class Answers:
 
     def digest(self, sql: str, columns: Mapping[str, str]) -> Digest:
         values = ", ".join(map(_quoted, columns))
-        found = self._row(f"SELECT COUNT(*), COALESCE(SUM(hash({values})::HUGEINT), 0) FROM ({typed(sql, columns)})")
-        assert found is not None
-        return Digest(int(found[0]), int(found[1]))
+        row = self._row(f"SELECT COUNT(*), COALESCE(SUM(hash({values})::HUGEINT), 0) FROM ({typed(sql, columns)})")
+        assert row is not None
+        return Digest(int(row[0]), int(row[1]))
 
     def differences(self, left: str, right: str, columns: Mapping[str, str]) -> int:
         """How many rows are in one of the bags alone."""
-        one, other = typed(left, columns), typed(right, columns)
-        count = self.value(
-            f"SELECT COUNT(*) FROM ((({one}) EXCEPT ALL ({other})) UNION ALL (({other}) EXCEPT ALL ({one})))"
-        )
+        a, b = typed(left, columns), typed(right, columns)
+        count = self.value(f"SELECT COUNT(*) FROM ((({a}) EXCEPT ALL ({b})) UNION ALL (({b}) EXCEPT ALL ({a})))")
         return int(count)
 
     def __enter__(self) -> Answers:

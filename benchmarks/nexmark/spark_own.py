@@ -136,7 +136,7 @@ def _q17(read: Read) -> Any:
         "SUM(price) AS sum_price",
     )
     bids = read("bid").groupBy("auction", sql.expr("CAST(date_time AS DATE) AS day"))
-    return bids.agg(*(sql.expr(one) for one in (*_COUNTS, *prices)))
+    return bids.agg(*(sql.expr(aggregate) for aggregate in (*_COUNTS, *prices)))
 
 
 def _q18(read: Read) -> Any:

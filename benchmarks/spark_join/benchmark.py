@@ -91,12 +91,12 @@ class Run:
 
     cell: Cell
     measured: Measured
-    found: Digest
+    output: Digest
     expected: Digest
 
     @property
     def right(self) -> bool:
-        return self.found == self.expected
+        return self.output == self.expected
 
     @property
     def rows_per_s(self) -> float:
@@ -118,7 +118,7 @@ class Run:
             "start_s": round(self.measured.start_s, 2),
             "batches_s": list(self.measured.batch_s),
             "steady_batches": self.cell.batches - self.cell.unsteady,
-            "output_rows": self.found.rows,
+            "output_rows": self.output.rows,
             "expected_rows": self.expected.rows,
             "right": self.right,
             "state_bytes_written": statistics.median(written) if written else None,
@@ -208,7 +208,7 @@ def settings(options: Options) -> dict[str, Any]:
 
 
 def _figures(outcomes: Outcomes, cell: str, contestant: str) -> Figures | None:
-    return next((one.contestants.get(contestant) for one in outcomes if one.cell["cell"] == cell), None)
+    return next((outcome.contestants.get(contestant) for outcome in outcomes if outcome.cell["cell"] == cell), None)
 
 
 def summary(outcomes: Outcomes) -> dict[str, float | None]:
@@ -247,13 +247,13 @@ def tables(outcomes: Outcomes) -> list[Table]:
     for outcome in outcomes:
         default = _figures(outcomes, outcome.cell["cell"], DEFAULT)
         for name in outcome.contestants:
-            one = outcome[name]
-            ratio = None if default is None else _ratio(one["rows_per_s"], default["rows_per_s"])
-            times = [f"{one['batch_s']:.3f}", f"{one['first_batch_s']:.2f}", str(one["steady_batches"])]
-            right = "yes" if one["right"] else "NO"
+            figures = outcome[name]
+            ratio = None if default is None else _ratio(figures["rows_per_s"], default["rows_per_s"])
+            times = [f"{figures['batch_s']:.3f}", f"{figures['first_batch_s']:.2f}", str(figures["steady_batches"])]
+            right = "yes" if figures["right"] else "NO"
             shown = "-" if ratio is None else f"{ratio:,}"
-            rates = [outcome.cell["cell"], name, f"{one['rows_per_s']:,}"]
-            body.append([*rates, *times, f"{one['output_rows']:,}", right, shown])
+            rates = [outcome.cell["cell"], name, f"{figures['rows_per_s']:,}"]
+            body.append([*rates, *times, f"{figures['output_rows']:,}", right, shown])
     heads = ["cell", "contestant", "rows/s", "s a batch", "first s", "steady", "rows out", "right", "ratio"]
     title = "The ratio is the rate over that of Spark's own join with its default store:"
     return [Table(title, heads, body), *_settings(outcomes)]
@@ -262,7 +262,11 @@ def tables(outcomes: Outcomes) -> list[Table]:
 def _settings(outcomes: Outcomes) -> Iterator[Table]:
     """Those of all runs of a contestant once, and in which cell it took which others."""
     for name in dict.fromkeys(name for outcome in outcomes for name in outcome.contestants):
-        runs = {one.cell["cell"]: set(one[name]["settings"].items()) for one in outcomes if name in one.contestants}
+        runs = {
+            outcome.cell["cell"]: set(outcome[name]["settings"].items())
+            for outcome in outcomes
+            if name in outcome.contestants
+        }
         shared = set.intersection(*runs.values())
         body = [[setting, value, ""] for setting, value in sorted(shared)]
         for cell, used in runs.items():
@@ -272,13 +276,13 @@ def _settings(outcomes: Outcomes) -> Iterator[Table]:
 
 def panels(outcomes: Outcomes) -> list[Bars]:
     """The cells that have rivals."""
-    cells = [one for one in outcomes if one.cell["cell"] in ("short", "long", "small")]
+    cells = [outcome for outcome in outcomes if outcome.cell["cell"] in ("short", "long", "small")]
     rates: dict[str, list[float | None]] = {}
     for name in NAMES:
-        found = [one.contestants.get(name) for one in cells]
-        if any(found):
-            rates[name] = [None if figures is None else figures["rows_per_s"] / 1e6 for figures in found]
-    return [Bars("", "cell", "million rows a second", [one.cell["cell"] for one in cells], rates)]
+        of_cells = [outcome.contestants.get(name) for outcome in cells]
+        if any(of_cells):
+            rates[name] = [None if figures is None else figures["rows_per_s"] / 1e6 for figures in of_cells]
+    return [Bars("", "cell", "million rows a second", [outcome.cell["cell"] for outcome in cells], rates)]
 
 
 def fails(outcomes: Outcomes) -> bool:

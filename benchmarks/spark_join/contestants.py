@@ -71,7 +71,7 @@ def _transom(kind: str, settings: Mapping[str, str]) -> Run:
             running.run()
             (query,) = running.queries
             assert isinstance(query, SparkQuery)
-            seconds = {one["batchId"]: one["durationMs"]["triggerExecution"] / 1000 for one in query.progress}
+            seconds = {batch["batchId"]: batch["durationMs"]["triggerExecution"] / 1000 for batch in query.progress}
             batches = [(seconds[i], cost) for i, cost in enumerate(query.statuses.history) if cost.rows]
         return Measured(
             settings={**used, "spark.sql.shuffle.partitions": str(query.layout.partitions)},

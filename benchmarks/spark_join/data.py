@@ -125,8 +125,16 @@ def exact_answer(cell: Cell, folder: Path, batches: int) -> Digest:
         counts = last - first
         of_b = np.repeat(np.arange(len(b)), counts)
         within = np.arange(len(of_b)) - np.repeat(np.cumsum(counts) - counts, counts)
-        found_a, found_b = a.take(order[first[of_b] + within]), b.take(of_b)
-        columns = [found_a["ts"], found_b["ts"], found_a["k"], found_a["v"], found_b["v"], found_a["s"], found_b["s"]]
+        matched_a, matched_b = a.take(order[first[of_b] + within]), b.take(of_b)
+        columns = [
+            matched_a["ts"],
+            matched_b["ts"],
+            matched_a["k"],
+            matched_a["v"],
+            matched_b["v"],
+            matched_a["s"],
+            matched_b["s"],
+        ]
         digests.append(digest(pa.table(dict(zip(COLUMNS, columns, strict=True)))))
     return _together(digests)
 
@@ -185,7 +193,7 @@ def _sum(numbers: Words) -> int:
 
 def _together(digests: Sequence[Digest]) -> Digest:
     return Digest(
-        sum(one.rows for one in digests),
-        sum(one.pairs for one in digests) % 2**64,
-        sum(one.payload for one in digests) % 2**64,
+        sum(digest.rows for digest in digests),
+        sum(digest.pairs for digest in digests) % 2**64,
+        sum(digest.payload for digest in digests) % 2**64,
     )

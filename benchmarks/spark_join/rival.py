@@ -89,11 +89,11 @@ def batch_times(progress: Sequence[Any]) -> list[BatchTime]:
     """Of the batches that had input."""
     return [
         BatchTime(
-            one["durationMs"]["triggerExecution"] / 1_000,
-            one["numInputRows"],
+            batch["durationMs"]["triggerExecution"] / 1_000,
+            batch["numInputRows"],
         )
-        for one in progress
-        if one["numInputRows"]
+        for batch in progress
+        if batch["numInputRows"]
     ]
 
 

@@ -71,7 +71,7 @@ def test_a_benchmark_that_is_killed_leaves_no_spark(tmp_path: Path, contestant: 
 
 
 def test_a_job_that_fails_is_answered_and_the_next_one_runs() -> None:
-    with serving("benchmarks.processes:found", "transom.plan.options:read_option") as contestant:
+    with serving("benchmarks.processes:imported", "transom.plan.options:read_option") as contestant:
         failed = contestant.call("speed", "1")
         assert "speed" in failed.failure and failed.result is None
         right = contestant.call("batch_rows", "17")
