@@ -24,7 +24,7 @@ JOINAGG: Final = (
     Bug(
         "extreme_of_a_bundle_only_comes",
         "kernels/joinagg/factorised_loop.py",
-        "changed[c] = b_roots[index, mine] != root",
+        "changed[c] = b_roots[index, bundle] != root",
         "changed[c] = way > 0",
         "MIN and MAX go on showing a value whose row has left",
     ),
@@ -66,15 +66,15 @@ JOINAGG: Final = (
     Bug(
         "two_columns_of_one_key_not_compared",
         "kernels/joinagg/shape.py",
-        "found += [equal(first, other) for other in others]",
-        "found += [equal(first, first) for other in others]",
+        "equalities += [equal(first, other) for other in others]",
+        "equalities += [equal(first, first) for other in others]",
         "a join on a.k = b.k AND a.x = b.k forgets the second condition",
     ),
     Bug(
         "a_change_begins_its_rows_anew",
         "kernels/joinagg/adaptive.py",
-        "instead[known] = shown[place[known]]",
-        "instead[known] = out.open_id[known]",
+        "instead[still] = shown[positions[still]]",
+        "instead[still] = out.open_id[still]",
         "what was shown when a tactic changed stays in the answer forever",
     ),
     Bug(

@@ -211,11 +211,11 @@ class AdaptiveKernel:
         out, _ = host.step(new, given, replace(step, before=step.origin, frontier=at, emit_rows=None))
         out = select_rows(out, out.open_id != NO_OPEN_ID)
         keys, shown = was.shown(old)
-        place, gone = matched(keys, len(shown), out.values.columns[: len(keys)], len(out))
-        known = place >= 0
-        step.open_ids.close(out.open_id[known], np.full(int(known.sum()), at, dtype=np.int64))  # nobody heard of them
+        positions, gone = matched(keys, len(shown), out.values.columns[: len(keys)], len(out))
+        still = positions >= 0
+        step.open_ids.close(out.open_id[still], np.full(int(still.sum()), at, dtype=np.int64))  # nobody heard of them
         instead = out.open_id.copy()
-        instead[known] = shown[place[known]]
+        instead[still] = shown[positions[still]]
         host.adopt(new, out.open_id, instead)
         was.close(old, step)
         state.hosted[state.in_force] = was.start()
@@ -224,18 +224,18 @@ class AdaptiveKernel:
         state.passed = TrafficCount()
         state.changed += 1
         state.changes = [*state.changes[1 - MOST_NOTED :], change]
-        if known.all() and not len(gone):
+        if still.all() and not len(gone):
             return None
         ends = step.open_ids.close(shown[gone], np.full(len(gone), at, dtype=np.int64))
-        fresh = select_rows(replace(out, ends=ends, frontier=step.frontier), ~known)
+        fresh = select_rows(replace(out, ends=ends, frontier=step.frontier), ~still)
         return replace(fresh, ta=np.full(len(fresh), at, dtype=np.int64), te=forever(len(fresh)))
 
 
 def matched(old: list[pa.Array], shown: int, new: list[pa.Array], count: int) -> tuple[Int64s, Int64s]:
     """Where each new group is among the old ones, -1 for one that is not there; and the old ones that are not new."""
     if not old:
-        place = np.zeros(count, dtype=np.int64) if shown else np.full(count, -1, dtype=np.int64)
-        return place, np.arange(shown) if not count else np.arange(0)
+        positions = np.zeros(count, dtype=np.int64) if shown else np.full(count, -1, dtype=np.int64)
+        return positions, np.arange(shown) if not count else np.arange(0)
     index = KeyIndex()
     numbers, _ = index.number(encode_keys(old, shown))
     others, _ = index.number(encode_keys(new, count))
@@ -250,12 +250,12 @@ def _both(moved: Delta, out: Delta) -> Delta:
     """One delta of what the change made and of the step after it, which may end rows that the change began."""
     te, open_id = moved.te.copy(), moved.open_id.copy()
     closed, at = out.ends.arrays()
-    mine = np.isin(closed, open_id)
-    if mine.any():
-        for ended, when in zip(closed[mine].tolist(), at[mine].tolist(), strict=True):
+    begun = np.isin(closed, open_id)
+    if begun.any():
+        for ended, when in zip(closed[begun].tolist(), at[begun].tolist(), strict=True):
             te[open_id == ended] = when
             open_id[open_id == ended] = NO_OPEN_ID
-        rest = Ends.of(closed[~mine], at[~mine])
+        rest = Ends.of(closed[~begun], at[~begun])
     else:
         rest = out.ends
     moved = select_rows(replace(moved, te=te, open_id=open_id), moved.ta < te)

@@ -27,11 +27,11 @@ from transom.state.slots import grown
 
 def widths(spec: JoinAggregateSpec) -> tuple[int, int]:
     """How many floating sums, and how many heaps, a bundle has at most."""
-    found = []
+    most = []
     for wanted in (spec.table[:, KIND] == SUM_FLOAT, spec.table[:, KIND] >= LEAST):
         inputs = spec.table[wanted, 1]
-        found.append(int(np.bincount(inputs).max()) if len(inputs) else 0)
-    return found[0], found[1]
+        most.append(int(np.bincount(inputs).max()) if len(inputs) else 0)
+    return most[0], most[1]
 
 
 class BundleArrays(NamedTuple):

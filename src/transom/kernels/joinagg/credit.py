@@ -151,11 +151,11 @@ def walk(event, going, index, events, rows, rules, cells, book, room):  # type: 
     members = np.empty((inputs, RUN), dtype=np.int64)
     while event < len(t):
         s = slot[event]
-        mine = entries[s, CHAIN] % inputs
-        fastest = inputs - 1 if mine < inputs - 1 else inputs - 2
+        own_input = entries[s, CHAIN] % inputs
+        fastest = inputs - 1 if own_input < inputs - 1 else inputs - 2
         if not going:
             if sign[event] < 0:
-                if not take_away(t[event], s, mine, rules, cells, entries, book, room):
+                if not take_away(t[event], s, own_input, rules, cells, entries, book, room):
                     return event, False
                 unlink(s, entries, head)
                 event += 1
@@ -176,7 +176,7 @@ def walk(event, going, index, events, rows, rules, cells, book, room):  # type: 
                 if index[fastest] < 0:
                     going = next_round(s, fastest, index, entries, head)
             enter_run(members, 0, count, of, key, grouping, part, room)
-            add_run(s, mine, 1, members, 0, count, of, table, width, cells, room)
+            add_run(s, own_input, 1, members, 0, count, of, table, width, cells, room)
             find_credits(s, members, 0, count, of, owners, credits, pair_key, entries, book)
             credit_run(members, 0, count, of, owners, credits, True, table, cells, book, room.groups)
         link(s, entries, head)
@@ -199,8 +199,8 @@ def apply(  # type: ignore[no-untyped-def]
     credits = np.empty(RUN, dtype=np.int64)
     while event < last or pair < len(of_event):
         s = slot[event]
-        mine = entries[s, CHAIN] % len(members)
-        if sign[event] < 0 and not take_away(t[event], s, mine, rules, cells, entries, book, room):
+        own_input = entries[s, CHAIN] % len(members)
+        if sign[event] < 0 and not take_away(t[event], s, own_input, rules, cells, entries, book, room):
             return event, pair, True
         if pair < len(of_event) and of_event[pair] == event:
             turn_to(t[event], rules, cells, room)
@@ -212,7 +212,7 @@ def apply(  # type: ignore[no-untyped-def]
             while pair < len(of_event) and of_event[pair] == event and pair - first < min(RUN, most):
                 pair += 1
             enter_run(members, first, pair, of, key, grouping, part, room)
-            add_run(s, mine, 1, members, first, pair, of, table, width, cells, room)
+            add_run(s, own_input, 1, members, first, pair, of, table, width, cells, room)
             find_credits(s, members, first, pair, of, owners, credits, pair_key, entries, book)
             credit_run(members, first, pair, of, owners, credits, True, table, cells, book, room.groups)
         if event == last:

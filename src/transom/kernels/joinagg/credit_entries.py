@@ -167,16 +167,16 @@ def listed(owners, entries, credit_cells):  # type: ignore[no-untyped-def]
         while e >= 0:
             count += 1
             e = credit_cells[e, NEXT_CREDIT]
-    found = np.empty(count, dtype=np.int64)
+    credits = np.empty(count, dtype=np.int64)
     count = 0
     for s in owners:
         e = entries[s, CREDIT]
         while e >= 0:
-            found[count] = e
+            credits[count] = e
             count += 1
             e = credit_cells[e, NEXT_CREDIT]
         entries[s, CREDIT] = -1
-    return found
+    return credits
 
 
 # What follows is called for every run or credit, and borrows its arrays: see matches.py.
@@ -295,7 +295,7 @@ def better(c, s, than, table, cells):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def count_credit(e, g, owner, mine, sign, table, width, cells, book, room):  # type: ignore[no-untyped-def]
+def count_credit(e, g, owner, own_input, sign, table, width, cells, book, room):  # type: ignore[no-untyped-def]
     """The sums of a credit come to its group, or, with sign -1, are taken away."""
     hi, lo, credit_cells, float_at, credit_floats = cells.hi, cells.lo, book.cells, book.float_at, book.floats
     rows, counts, floats, fill = room.groups.rows, room.groups.counts, room.groups.floats, room.out.fill
@@ -313,14 +313,14 @@ def count_credit(e, g, owner, mine, sign, table, width, cells, book, room):  # t
         beyond = beyond or left
         if kind == SUM_WHOLE:
             high, low, top = credit_cells[e, cell + 1], np.uint64(credit_cells[e, cell + 2]), credit_cells[e, cell + 3]
-            if i == mine:
+            if i == own_input:
                 high, low, top = wide.times(hi[a, owner], lo[a, owner], n)
             sum_hi[c, g], sum_lo[c, g], over = add_wide(sum_hi[c, g], sum_lo[c, g], high, low, sign)
             if over != 0 or top != 0:
                 sum_top[c, g] += over + sign * top
         elif kind == SUM_FLOAT:
             total = floats[g * width + table[c, OFFSET]]
-            if i == mine:
+            if i == own_input:
                 exact_times.add_value(total, np.uint64(lo[a, owner]).view(np.float64), sign * n)
             else:
                 exact_times.add_total(total, credit_floats[float_at[table[c, OFFSET], e]], sign)
@@ -329,7 +329,7 @@ def count_credit(e, g, owner, mine, sign, table, width, cells, book, room):  # t
 
 
 @jit
-def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ignore[no-untyped-def]
+def take_away(now, owner, own_input, rules, cells, entries, book, room):  # type: ignore[no-untyped-def]
     """An owner ends, and its credits with it; no other row is touched. False: there must be more room first."""
     table, groups, mark = rules.table, room.groups, room.groups.mark
     words, credit_cells = book.numbering.words, book.cells
@@ -352,7 +352,7 @@ def take_away(now, owner, mine, rules, cells, entries, book, room):  # type: ign
             mark[g] = 1
             touched[fill[TOUCHED]] = g
             fill[TOUCHED] += 1
-        count_credit(e, g, owner, mine, -1, table, rules.width, cells, book, room)
+        count_credit(e, g, owner, own_input, -1, table, rules.width, cells, book, room)
         for c in range(len(table)):
             if table[c, KIND] >= LEAST and groups.at[table[c, OFFSET], e] >= 0:
                 set_entry(c, g, e, -1, table, cells, groups)

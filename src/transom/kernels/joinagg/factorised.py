@@ -112,7 +112,7 @@ class FactorisedKernel:
     def next_timer(self, state: FactorisedState) -> int:
         if self.spec.everything and not state.totals.started:
             return BEGINNING
-        return min(known.next_timer for known in state.lifetimes)
+        return min(lifetimes.next_timer for lifetimes in state.lifetimes)
 
     def step(self, state: FactorisedState, inputs: tuple[Delta, ...], step: Step) -> Delta:
         left: list[tuple[Int64s, Int64s, int]] = []  # t, slot, sign

@@ -101,15 +101,15 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
             used[CLOCK] = t[i]
         s = slot[i]
         way = sign[i]
-        mine = row_bundle[s]
-        key = words[0, mine] // inputs
-        me = words[0, mine] % inputs
+        bundle = row_bundle[s]
+        key = words[0, bundle] // inputs
+        me = words[0, bundle] % inputs
         met = 1
         for j in range(inputs):
             current[j] = first[key * inputs + j]
             if j != me:
                 met *= length[key * inputs + j]
-        current[me] = mine
+        current[me] = bundle
         room = len(touched) - max(max(fill[MADE], fill[CLOSED]), fill[GONE]) - fill[TOUCHED]
         room = min(room, len(fresh_groups) - used[GROUPS])
         if heaps:
@@ -117,14 +117,14 @@ def factorise(i, events, layout, bundles, entries, fresh, used, cells, index, gr
         if met > room:
             return i, met
         i += 1
-        came = b_rows[mine] == 0
-        b_rows[mine] += way
-        went = b_rows[mine] == 0
+        came = b_rows[bundle] == 0
+        b_rows[bundle] += way
+        went = b_rows[bundle] == 0
         other = False  # whether the bundle has another MIN or MAX
         if not plain:
-            other = _update(s, way, mine, me, layout, changed, cells, bundles)
+            other = _update(s, way, bundle, me, layout, changed, cells, bundles)
             if heaps:
-                other = _reorder(s, way, mine, me, table, changed, cells, b_roots, links)
+                other = _reorder(s, way, bundle, me, table, changed, cells, b_roots, links)
         while met > 0:
             met -= 1
             weight = np.int64(1)
@@ -192,7 +192,7 @@ def _enter(key, index, fresh, used, mark, touched, fill):  # type: ignore[no-unt
 
 
 @borrowing
-def _update(s, way, mine, me, layout, changed, cells, bundles):  # type: ignore[no-untyped-def]
+def _update(s, way, bundle, me, layout, changed, cells, bundles):  # type: ignore[no-untyped-def]
     """The row joins the counts and sums of its bundle, or leaves them."""
     table, width = layout.table, layout.bundle_width
     cell_hi, cell_lo, valid = cells.hi, cells.lo, cells.valid
@@ -205,21 +205,21 @@ def _update(s, way, mine, me, layout, changed, cells, bundles):  # type: ignore[
         a = table[c, ARGUMENT]
         if valid[a, s] == 0:
             continue
-        b_n[c, mine] += way
+        b_n[c, bundle] += way
         if kind == SUM_WHOLE:
-            b_hi[c, mine], b_lo[c, mine], over = add_wide(
-                b_hi[c, mine], b_lo[c, mine], cell_hi[a, s], cell_lo[a, s], way
+            b_hi[c, bundle], b_lo[c, bundle], over = add_wide(
+                b_hi[c, bundle], b_lo[c, bundle], cell_hi[a, s], cell_lo[a, s], way
             )
             if over != 0:
-                b_top[c, mine] += over
+                b_top[c, bundle] += over
         elif kind == SUM_FLOAT:
             value = np.uint64(cell_lo[a, s]).view(np.float64)
-            exact_sum.add(b_floats[mine * width + table[c, INPUT_OFFSET]], value, way)
+            exact_sum.add(b_floats[bundle * width + table[c, INPUT_OFFSET]], value, way)
     return False
 
 
 @borrowing
-def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: ignore[no-untyped-def]
+def _reorder(s, way, bundle, me, table, changed, cells, b_roots, links):  # type: ignore[no-untyped-def]
     """The row joins the heaps of its bundle, or leaves them. `changed` marks the calls that have another value
     now."""
     cell_hi, cell_lo, valid, start, length, arena, text_width = cells
@@ -233,12 +233,12 @@ def _reorder(s, way, mine, me, table, changed, cells, b_roots, links):  # type: 
         index = table[c, INPUT_OFFSET]
         values = (cell_hi[a], cell_lo[a])
         text = (start, length, arena, text_width, table[c, TEXT])
-        root = b_roots[index, mine]
+        root = b_roots[index, bundle]
         if way > 0:
-            b_roots[index, mine] = ordered.insert(root, s, turn, links[index], values, text)
+            b_roots[index, bundle] = ordered.insert(root, s, turn, links[index], values, text)
         else:
-            b_roots[index, mine] = ordered.remove(root, s, turn, links[index], values, text)
-        changed[c] = b_roots[index, mine] != root
+            b_roots[index, bundle] = ordered.remove(root, s, turn, links[index], values, text)
+        changed[c] = b_roots[index, bundle] != root
         other = other or changed[c] != 0
     return other
 

@@ -232,9 +232,9 @@ class MovableKernel(FactorisedKernel):
     """The factorised join-aggregate, which keeps all columns of its rows for whoever goes on, and counts matches."""
 
     def start(self) -> MovableState:
-        known = super().start()
+        base = super().start()
         columns = [RowStore.of(types) for types in self.spec.input_types]
-        return MovableState(known.rows, known.totals, known.bundles, known.links, known.lifetimes, columns=columns)
+        return MovableState(base.rows, base.totals, base.bundles, base.links, base.lifetimes, columns=columns)
 
     def check(self, state: FactorisedState) -> None:
         assert isinstance(state, MovableState)
@@ -277,11 +277,11 @@ class MovableKernel(FactorisedKernel):
 @jit
 def met_by(slots, row_bundle, bundles):  # type: ignore[no-untyped-def]
     """How many rows of the other of two inputs these rows meet in all, and how many groups of them."""
-    place, rows, first, following = bundles.words[0], bundles.rows, bundles.first, bundles.following
+    list_of, rows, first, following = bundles.words[0], bundles.rows, bundles.first, bundles.following
     pairs = np.int64(0)
     groups = np.int64(0)
     for slot in slots:
-        other = first[place[row_bundle[slot]] ^ 1]
+        other = first[list_of[row_bundle[slot]] ^ 1]
         while other >= 0:
             pairs += rows[other]
             groups += np.int64(rows[other] > 0)
@@ -326,11 +326,11 @@ class FactorisedHost:
         return tuple(self._of_input(state, i, slots[state.rows.input[slots] == i]) for i in range(len(state.columns)))
 
     def _of_input(self, state: MovableState, i: int, slots: Int64s) -> Delta:
-        types, known = self.spec.input_types[i], state.lifetimes[i]
+        types, lifetimes = self.spec.input_types[i], state.lifetimes[i]
         arrays = state.columns[i].gather(slots, types)
         values = pa.RecordBatch.from_arrays(arrays, names=[str(c) for c in range(len(types))])
         room = len(state.came)
-        return Delta(values, no_int64s(), known.ends(room)[slots], known.open_ids(room)[slots], FOREVER)
+        return Delta(values, no_int64s(), lifetimes.ends(room)[slots], lifetimes.open_ids(room)[slots], FOREVER)
 
     def shown(self, state: MovableState) -> tuple[list[pa.Array], Int64s]:
         totals = state.totals

@@ -153,8 +153,8 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
     members = np.empty((2, RUN), dtype=np.int64)
     while event < len(t):
         s = slot[event]
-        mine = entries[s, CHAIN] & 1
-        theirs = 1 - mine
+        own_input = entries[s, CHAIN] & 1
+        other_input = 1 - own_input
         if at == _HEAD:
             if sign[event] < 0:
                 unlink(s, entries, head)
@@ -168,12 +168,12 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
                 return event, at
             count = 0
             while at >= 0 and count < most:
-                members[mine, count] = s
-                members[theirs, count] = at
+                members[own_input, count] = s
+                members[other_input, count] = at
                 count += 1
                 at = entries[at, NEXT]
             enter_run(members, 0, count, of, key, grouping, part, room)
-            add_run(s, mine, sign[event], members, 0, count, of, table, width, cells, room)
+            add_run(s, own_input, sign[event], members, 0, count, of, table, width, cells, room)
         if sign[event] > 0:
             link(s, entries, head)
         event += 1
@@ -191,7 +191,7 @@ def apply(pair, of_event, members, made, events, part, rules, cells, room):  # t
     while pair < len(of_event):
         event = of_event[pair]
         s = slot[event]
-        mine = 0 if members[0, pair] == s else 1
+        own_input = 0 if members[0, pair] == s else 1
         turn_to(t[event], rules, cells, room)
         most = min(RUN, groups_for(grouping, room))
         if most < LEAST_RUN:
@@ -200,7 +200,7 @@ def apply(pair, of_event, members, made, events, part, rules, cells, room):  # t
         while pair < len(of_event) and of_event[pair] == event and pair - first < most:
             pair += 1
         enter_run(members, first, pair, of, key, grouping, part, room)
-        add_run(s, mine, sign[event], members, first, pair, of, table, width, cells, room)
+        add_run(s, own_input, sign[event], members, first, pair, of, table, width, cells, room)
         if len(made.hi):
             add_matches(sign[event], first, pair, of, table, width, made, room.groups)
     return pair

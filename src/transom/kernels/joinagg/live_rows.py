@@ -179,14 +179,14 @@ def join_keys(numbers, counts):  # type: ignore[no-untyped-def]
 @jit
 def leave_keys(numbers, counts):  # type: ignore[no-untyped-def]
     """Count down, and say which keys nobody has any more."""
-    out = np.empty(len(numbers), dtype=np.int64)
-    found = 0
+    left = np.empty(len(numbers), dtype=np.int64)
+    count = 0
     for number in numbers:
         counts[number] -= 1
         if counts[number] == 0:
-            out[found] = number
-            found += 1
-    return out[:found].copy()
+            left[count] = number
+            count += 1
+    return left[:count].copy()
 
 
 @jit
@@ -205,9 +205,9 @@ def first_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
     """The first tuple of rows alive that a row is in, into place[input]; False where there is none."""
     inputs = len(index)
     chain = entries[slot, CHAIN]
-    mine = chain % inputs
+    own_input = chain % inputs
     for i in range(inputs):
-        index[i] = slot if i == mine else head[chain - mine + i]
+        index[i] = slot if i == own_input else head[chain - own_input + i]
         if index[i] < 0:
             return False
     return True
@@ -216,8 +216,8 @@ def first_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
 @jit
 def next_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
     """The tuple after that one: the product of the chains of the other inputs, the last of them fastest."""
-    mine = entries[slot, CHAIN] % len(index)
-    fastest = len(index) - 1 if mine < len(index) - 1 else len(index) - 2
+    own_input = entries[slot, CHAIN] % len(index)
+    fastest = len(index) - 1 if own_input < len(index) - 1 else len(index) - 2
     index[fastest] = entries[index[fastest], NEXT]
     return index[fastest] >= 0 or next_round(slot, fastest, index, entries, head)
 
@@ -226,10 +226,10 @@ def next_tuple(slot, index, entries, head):  # type: ignore[no-untyped-def]
 def next_round(slot, i, index, entries, head):  # type: ignore[no-untyped-def]
     """The chain of input i is at its end: it begins again, with the next row of the input before it."""
     chain = entries[slot, CHAIN]
-    mine = chain % len(index)
+    own_input = chain % len(index)
     while True:
-        index[i] = head[chain - mine + i]
-        i -= 2 if i - 1 == mine else 1
+        index[i] = head[chain - own_input + i]
+        i -= 2 if i - 1 == own_input else 1
         if i < 0:
             return False
         index[i] = entries[index[i], NEXT]
@@ -246,8 +246,8 @@ def candidates(at, going, index, events, ends_too, entries, head, limit):  # typ
     """
     t, slot, sign, _ = events
     size = 1024
-    found_event = np.empty(size, dtype=np.int64)
-    found = np.empty((len(index), size), dtype=np.int64)
+    tuple_event = np.empty(size, dtype=np.int64)
+    tuples = np.empty((len(index), size), dtype=np.int64)
     count = 0
     while at < len(t):
         s = slot[at]
@@ -257,20 +257,20 @@ def candidates(at, going, index, events, ends_too, entries, head, limit):  # typ
             going = (sign[at] > 0 or ends_too) and first_tuple(s, index, entries, head)
         while going:
             if count == limit:
-                return found_event[:count], found[:, :count], at, True
+                return tuple_event[:count], tuples[:, :count], at, True
             if count == size:
                 size *= 2
                 more_event = np.empty(size, dtype=np.int64)
-                more_event[:count] = found_event
-                found_event = more_event
+                more_event[:count] = tuple_event
+                tuple_event = more_event
                 more = np.empty((len(index), size), dtype=np.int64)
-                more[:, :count] = found
-                found = more
-            found_event[count] = at
-            found[:, count] = index
+                more[:, :count] = tuples
+                tuples = more
+            tuple_event[count] = at
+            tuples[:, count] = index
             count += 1
             going = next_tuple(s, index, entries, head)
         if sign[at] > 0:
             link(s, entries, head)
         at += 1
-    return found_event[:count], found[:, :count], at, False
+    return tuple_event[:count], tuples[:, :count], at, False

@@ -223,7 +223,7 @@ def enter_run(members, first, last, of, key, grouping, part, room):  # type: ign
 
 
 @borrowing
-def add_run(slot, mine, sign, members, first, last, of, table, width, cells, room):  # type: ignore[no-untyped-def]
+def add_run(slot, own_input, sign, members, first, last, of, table, width, cells, room):  # type: ignore[no-untyped-def]
     """The groups of a run of the row in `slot` get (or, with sign -1, lose) its matches."""
     hi, lo, valid = cells.hi, cells.lo, cells.valid
     rows, counts, floats, fill = room.groups.rows, room.groups.counts, room.groups.floats, room.out.fill
@@ -232,11 +232,11 @@ def add_run(slot, mine, sign, members, first, last, of, table, width, cells, roo
     beyond = False
     for c in range(-1, len(table)):  # -1: the join rows
         kind = np.int64(COUNT) if c < 0 else table[c, KIND]
-        i = mine if c < 0 else table[c, INPUT]
+        i = own_input if c < 0 else table[c, INPUT]
         if i < 0 or kind >= LEAST:
             continue
         a = np.int64(0) if c < 0 else table[c, ARGUMENT]
-        there = c < 0 or i != mine or valid[a, slot] == 1
+        there = c < 0 or i != own_input or valid[a, slot] == 1
         k = 0
         while k < count and there:
             g = of[k]
@@ -244,7 +244,7 @@ def add_run(slot, mine, sign, members, first, last, of, table, width, cells, roo
             high = np.int64(0)
             low = np.uint64(0)
             top = np.int64(0)
-            if i == mine:
+            if i == own_input:
                 while k < count and of[k] == g:
                     n += 1
                     k += 1

@@ -42,37 +42,37 @@ class Shape:
 
     @cached_property
     def bounds(self) -> list[int]:
-        found = [0]
+        bounds = [0]
         for relation in self.relations:
-            found.append(found[-1] + len(relation.schema))
-        return found
+            bounds.append(bounds[-1] + len(relation.schema))
+        return bounds
 
     @cached_property
     def classes(self) -> list[list[KeyMember]]:
         """Expressions that equalities, and what follows from them, hold equal; each class on several inputs."""
-        found: dict[int, list[KeyMember]] = {}  # the later a class was added to, the greater its number
+        classes: dict[int, list[KeyMember]] = {}  # the later a class was added to, the greater its number
         class_of: dict[KeyMember, int] = {}
         for number, part in enumerate(self.predicates):
             sides = self.equality(part)
             if sides is None:
                 continue
             merged: list[KeyMember] = []
-            for known in sorted({class_of[side] for side in sides if side in class_of}):
-                merged += found.pop(known)
+            for old in sorted({class_of[side] for side in sides if side in class_of}):
+                merged += classes.pop(old)
             merged += [side for side in dict.fromkeys(sides) if side not in class_of]
-            found[number] = merged
+            classes[number] = merged
             class_of.update(dict.fromkeys(merged, number))
-        return list(found.values())
+        return list(classes.values())
 
     @cached_property
     def join_keys(self) -> list[list[KeyMember]]:
         """The classes that all inputs take part in, in the order in which they are written."""
-        return [known for known in self.classes if {i for i, _ in known} == set(range(len(self.relations)))]
+        return [members for members in self.classes if {i for i, _ in members} == set(range(len(self.relations)))]
 
     @cached_property
     def residual(self) -> tuple[Expression, ...]:
         """The predicates that do not follow from the join keys."""
-        covered = {member for known in self.join_keys for member in known}
+        covered = {member for members in self.join_keys for member in members}
         return tuple(
             part for part in self.predicates if (sides := self.equality(part)) is None or sides[0] not in covered
         )
@@ -83,10 +83,10 @@ class Shape:
 
     def equality(self, part: Expression) -> tuple[KeyMember, KeyMember] | None:
         """The sides of an equality between two inputs."""
-        known = self._equalities
-        if part not in known:
-            known[part] = self._equality(part)
-        return known[part]
+        equalities = self._equalities
+        if part not in equalities:
+            equalities[part] = self._equality(part)
+        return equalities[part]
 
     def _equality(self, part: Expression) -> tuple[KeyMember, KeyMember] | None:
         if not isinstance(part, Call) or part.function != "=":
@@ -110,17 +110,17 @@ class Shape:
     @cached_property
     def grouped_inputs(self) -> set[int]:
         """The inputs whose columns it is grouped by, but for join keys, which all inputs have."""
-        joined = [member for known in self.join_keys for member in known]
-        found = (self.own(key) for key in self.keys)
-        return {each[0] for each in found if each is not None and each not in joined}
+        joined = [member for members in self.join_keys for member in members]
+        own_keys = (self.own(key) for key in self.keys)
+        return {each[0] for each in own_keys if each is not None and each not in joined}
 
     def same_on_one_input(self, i: int) -> list[Expression]:
         """Where a join key is several expressions of one input: that these are equal."""
-        found: list[Expression] = []
-        for known in self.join_keys:
-            first, *others = [expression for at, expression in known if at == i]
-            found += [equal(first, other) for other in others]
-        return found
+        equalities: list[Expression] = []
+        for members in self.join_keys:
+            first, *others = [expression for at, expression in members if at == i]
+            equalities += [equal(first, other) for other in others]
+        return equalities
 
 
 def shape_of(node: Aggregate) -> Shape | None:
@@ -146,11 +146,11 @@ def shape_of(node: Aggregate) -> Shape | None:
     return shape
 
 
-def equal(one: Expression, other: Expression) -> Expression:
+def equal(left: Expression, right: Expression) -> Expression:
     """That two expressions that equalities hold equal are."""
-    if one.type != other.type:  # integers of different width
-        one, other = Cast(one, BIGINT), Cast(other, BIGINT)
-    return Call("=", (one, other), BOOLEAN)
+    if left.type != right.type:  # integers of different width
+        left, right = Cast(left, BIGINT), Cast(right, BIGINT)
+    return Call("=", (left, right), BOOLEAN)
 
 
 def named(expression: Expression, relation: Relation) -> Expression:
@@ -193,9 +193,9 @@ def _may_fail(part: Expression) -> bool:
     return True
 
 
-def _widens(one: pa.DataType, other: pa.DataType) -> bool:
-    if pa.types.is_string(other) or one == other:
+def _widens(type_: pa.DataType, wider: pa.DataType) -> bool:
+    if pa.types.is_string(wider) or type_ == wider:
         return True
-    if pa.types.is_integer(one):
-        return bool(pa.types.is_float64(other)) or (pa.types.is_integer(other) and other.bit_width >= one.bit_width)
-    return bool((pa.types.is_floating(one) or pa.types.is_decimal(one)) and pa.types.is_float64(other))
+    if pa.types.is_integer(type_):
+        return bool(pa.types.is_float64(wider)) or (pa.types.is_integer(wider) and wider.bit_width >= type_.bit_width)
+    return bool((pa.types.is_floating(type_) or pa.types.is_decimal(type_)) and pa.types.is_float64(wider))

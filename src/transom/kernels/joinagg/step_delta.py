@@ -55,13 +55,13 @@ def float_totals(column: pa.Array) -> Int64s:
 
 def group_keys(spec: JoinAggregateSpec, totals: Totals, rows: GroupedRows, group: Int64s) -> list[pa.Array]:
     """The values that groups are grouped by."""
-    found: dict[tuple[int, int], pa.Array] = {}
+    arrays: dict[tuple[int, int], pa.Array] = {}
     for p, i in enumerate(spec.group_inputs):
         columns = spec.group_columns[i]
         types = [spec.input_types[i][c] for c in columns]
         gathered = rows.parts[p].values.gather(totals.groups.words[p, group], types)
-        found.update({(i, c): array for c, array in zip(columns, gathered, strict=True)})
-    return [found[key] for key in spec.group]
+        arrays.update({(i, c): array for c, array in zip(columns, gathered, strict=True)})
+    return [arrays[key] for key in spec.group]
 
 
 def _columns(
@@ -122,7 +122,7 @@ def _extreme(spec: JoinAggregateSpec, rows: GroupedRows, c: int, type_: pa.DataT
     slots = np.where(there, hi, 0)
     if is_text(type_):
         text = slots * spec.text_width + spec.table[c, TEXT]
-        found = rows.texts.gather(text, [pa.binary()])[0]
-        return pc.if_else(pa.array(there), found, pa.scalar(None, pa.binary())).cast(type_)
+        texts = rows.texts.gather(text, [pa.binary()])[0]
+        return pc.if_else(pa.array(there), texts, pa.scalar(None, pa.binary())).cast(type_)
     a = spec.table[c, ARGUMENT]
     return cells.from_cells(type_, rows.cell_hi[a, slots], rows.cell_lo[a, slots], there)

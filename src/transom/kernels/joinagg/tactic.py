@@ -71,10 +71,10 @@ class JoinAggregateTactic(Tactic):
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """A column to group by that is a join key of one input is that of all of them."""
-        node, found = _node(operator), plain(key)
-        if not isinstance(found, ColumnRef) or found.index >= len(node.keys):
+        node, ref = _node(operator), plain(key)
+        if not isinstance(ref, ColumnRef) or ref.index >= len(node.keys):
             return None
-        n = node.same_keys[found.index]
+        n = node.same_keys[ref.index]
         if n is None:
             return None
         return tuple(column(child.schema, at[n]) for child, at in zip(operator.inputs, node.join_keys, strict=True))
@@ -107,7 +107,7 @@ class FactorisedTactic(JoinAggregateTactic):
     @classmethod
     def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         heaps = _heaps(shape)
-        joined = [member for known in shape.join_keys for member in known]
+        joined = [member for members in shape.join_keys for member in members]
         times = " for each group under its key" if any(shape.own(key) not in joined for key in shape.keys) else ""
         keeps = f"{_ROWS}; totals per key, input and group{', a heap entry per key and group' * heaps}"
         once = "O(log rows alive)" if heaps else "O(1)"
@@ -190,8 +190,8 @@ class AdaptiveTactic(JoinAggregateTactic):
     @classmethod
     def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
         keeps = f"{_ROWS} and their columns, and totals per key, input and group; or the rows and pairs alive"
-        known = FactorisedTactic.chosen(shape, ())
-        return cls(keeps, f"as factorised ({known.costs}) or pc (O(1 + matches) a row), may change", not_taken)
+        factorised = FactorisedTactic.chosen(shape, ())
+        return cls(keeps, f"as factorised ({factorised.costs}) or pc (O(1 + matches) a row), may change", not_taken)
 
 
 class MergeTactic(Tactic):
@@ -217,8 +217,8 @@ class MergeTactic(Tactic):
         return (MergeAggregateKernel(tuple(schema.types[: node.key_count]), calls, schema),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
-        found = plain(key)
-        return (key,) if isinstance(found, ColumnRef) and found.index < _merge(operator).key_count else None
+        ref = plain(key)
+        return (key,) if isinstance(ref, ColumnRef) and ref.index < _merge(operator).key_count else None
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         return tuple(range(_merge(operator).key_count))
