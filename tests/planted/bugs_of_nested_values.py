@@ -45,8 +45,8 @@ NESTED: Final = (
     Bug(
         "offsets_added_instead_of_taken_off",
         "kernels/scalar/read_text.py",
-        'local - ahead if found[9] == "+" else local + ahead',
-        'local + ahead if found[9] == "+" else local - ahead',
+        'local - ahead if match[9] == "+" else local + ahead',
+        'local + ahead if match[9] == "+" else local - ahead',
         "a text with an offset is an instant as far away on the other side of UTC",
     ),
 )

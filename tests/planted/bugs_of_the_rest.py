@@ -10,14 +10,14 @@ KEYS: Final = (
     Bug(
         "zero_has_a_sign",
         "kernels/keys.py",
-        "found = values.copy() if signed_zeros else values + values.dtype.type(0.0)",
-        "found = values.copy()",
+        "unified = values.copy() if signed_zeros else values + values.dtype.type(0.0)",
+        "unified = values.copy()",
         "-0.0 and 0.0 are two groups and do not join",
     ),
     Bug(
         "nan_differs_from_nan",
         "kernels/keys.py",
-        "np.copyto(found, np.nan, where=np.isnan(found))",
+        "np.copyto(unified, np.nan, where=np.isnan(unified))",
         "pass",
         "NaNs of different origin (of inf - inf, of a file) are different groups",
     ),

@@ -20,13 +20,13 @@ def table_row(head: Int64s, entries: Int64s, mask: int, oldest: int, keys: RowSt
 
 
 @inlined
-def equal_texts(mine, my_slot, other, slot):  # type: ignore[no-untyped-def]
+def equal_texts(one_table, one_slot, other_table, other_slot):  # type: ignore[no-untyped-def]
     """Whether the keys in two slots are the same bytes; the rows that describe their tables."""
-    length = word_at(mine[LENGTH], my_slot)
-    if length != word_at(other[LENGTH], slot):
+    length = word_at(one_table[LENGTH], one_slot)
+    if length != word_at(other_table[LENGTH], other_slot):
         return False
-    here = mine[ARENA] + word_at(mine[START], my_slot)
-    there = other[ARENA] + word_at(other[START], slot)
+    here = one_table[ARENA] + word_at(one_table[START], one_slot)
+    there = other_table[ARENA] + word_at(other_table[START], other_slot)
     same = 0
     while same < length and byte_at(here, same) == byte_at(there, same):
         same += 1

@@ -47,10 +47,10 @@ _TEXTS = frozenset((pa.string().id, pa.binary().id, JSON.id))
 
 def storage_dtype(type_: pa.DataType) -> np.dtype[Any]:
     """How a value of a fixed width is kept: booleans as a byte, decimals as two int64 (low, high)."""
-    known = _STORAGE.get(type_.id)
-    if known is None:
-        known = _STORAGE[type_.id] = _storage_dtype(type_)
-    return known
+    dtype = _STORAGE.get(type_.id)
+    if dtype is None:
+        dtype = _STORAGE[type_.id] = _storage_dtype(type_)
+    return dtype
 
 
 _STORAGE: dict[int, np.dtype[Any]] = {}  # no type of ours has several widths

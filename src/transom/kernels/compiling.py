@@ -34,9 +34,9 @@ def known_loops() -> Loops:
 
 def compile_module(module: str) -> None:
     """Compiles the known loops of a module that are not compiled yet; the list may be older than the loops."""
-    found = vars(import_module(module))
+    names = vars(import_module(module))
     for name, signatures in known_loops()[module].items():
-        if isinstance(loop := found.get(name), Dispatcher):
+        if isinstance(loop := names.get(name), Dispatcher):
             for signature in signatures:
                 with suppress(TypeError, NumbaError):  # what is of no use for a loop that was changed since
                     loop.compile(tuple(type_of(described) for described in signature))

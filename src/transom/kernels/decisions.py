@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Decisions:
-    """Those of one step, in their order, as JSON can hold them. `known` are those of a step that is taken again.
+    """Those of one step, in their order, as JSON can hold them. `recorded` are those of a step that is taken again.
 
     >>> first = Decisions()
     >>> first.make(lambda: "full"), first.made
@@ -21,11 +21,11 @@ class Decisions:
     'full'
     """
 
-    def __init__(self, known: Sequence[Any] = ()) -> None:
+    def __init__(self, recorded: Sequence[Any] = ()) -> None:
         self.made: list[Any] = []
-        self._known = list(known)
+        self._recorded = list(recorded)
 
     def make(self, decide: Callable[[], Any]) -> Any:
         at = len(self.made)
-        self.made.append(self._known[at] if at < len(self._known) else decide())
+        self.made.append(self._recorded[at] if at < len(self._recorded) else decide())
         return self.made[-1]

@@ -120,9 +120,9 @@ def passing(program, constants, depth, addresses, tuples, of, members, target): 
     count = 0
     for first in range(0, rows, BLOCK):
         left = min(BLOCK, rows - first)
-        mine = kept[count : count + left]
+        block = kept[count : count + left]
         for r in range(left):
-            mine[r] = first + r
+            block[r] = first + r
         top = 0
         for at in range(len(program)):
             operation = program[at, 0]
@@ -132,13 +132,13 @@ def passing(program, constants, depth, addresses, tuples, of, members, target): 
                 here = stack[top]
                 if plain:
                     for r in range(left):
-                        here[r] = number_at(data + (tuples[mine[r], store] & mask) * stride, 0)
+                        here[r] = number_at(data + (tuples[block[r], store] & mask) * stride, 0)
                 elif store == target:
                     for r in range(left):
-                        here[r] = number_at(data + (members[mine[r], 0] & mask) * stride, 0)
+                        here[r] = number_at(data + (members[block[r], 0] & mask) * stride, 0)
                 else:
                     for r in range(left):
-                        here[r] = number_at(data + (tuples[of[mine[r]], store] & mask) * stride, 0)
+                        here[r] = number_at(data + (tuples[of[block[r]], store] & mask) * stride, 0)
                 top += 1
                 continue
             if operation == CONSTANT:
@@ -168,8 +168,8 @@ def passing(program, constants, depth, addresses, tuples, of, members, target): 
             else:
                 passed = 0
                 for r in range(left):
-                    number = mine[r]
-                    mine[passed] = number
+                    number = block[r]
+                    block[passed] = number
                     passed += holds(operation, a[r], b[r])
                 left = passed
                 top = 0

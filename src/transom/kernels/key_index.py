@@ -109,9 +109,9 @@ class KeyIndex:
         offsets = np.frombuffer(texts.buffers()[1], dtype=np.int32)[: len(numbers) + 1].astype(np.int64)
         data = np.zeros(int(offsets[-1]) + SLACK, dtype=np.uint8)
         data[: int(offsets[-1])] = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[: int(offsets[-1])]
-        found = KeyIndex()
-        found.number(Keys(self.hashes[numbers], np.zeros(len(numbers), dtype=np.bool_), data, offsets))
-        return found
+        index = KeyIndex()
+        index.number(Keys(self.hashes[numbers], np.zeros(len(numbers), dtype=np.bool_), data, offsets))
+        return index
 
     def _reserve(self, capacity: int) -> None:
         if capacity <= len(self.next):

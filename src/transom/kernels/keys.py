@@ -86,9 +86,9 @@ def _normalised(array: pa.Array) -> pa.Array:
 def one_of_equals(values: Array, signed_zeros: bool = False) -> Array:
     """Floating numbers with one NaN and, unless zeros are signed, one zero."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
-        found = values.copy() if signed_zeros else values + values.dtype.type(0.0)  # -0.0 + 0.0 is 0.0
-    np.copyto(found, np.nan, where=np.isnan(found))
-    return found
+        unified = values.copy() if signed_zeros else values + values.dtype.type(0.0)  # -0.0 + 0.0 is 0.0
+    np.copyto(unified, np.nan, where=np.isnan(unified))
+    return unified
 
 
 def order_words(array: pa.Array) -> Hashes:

@@ -108,14 +108,14 @@ class LifetimeSet:
 
     def renumbered(self, slots: Int64s) -> LifetimeSet:
         """A copy in which slots[i], in ascending order, is i."""
-        found = LifetimeSet(earliest=self.earliest)
-        found.runs = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.runs]
-        found.unsorted = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.unsorted]
+        copied = LifetimeSet(earliest=self.earliest)
+        copied.runs = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.runs]
+        copied.unsorted = [EndRun(run.te.copy(), np.searchsorted(slots, run.slots)) for run in self.unsorted]
         if self.undetermined:
-            found.observer, found.next_observer = self.observer.copy(), self.next_observer.copy()
-            found.undetermined = self.undetermined
-            found.move(slots, np.arange(len(slots)), max(len(slots), 1))
-        return found
+            copied.observer, copied.next_observer = self.observer.copy(), self.next_observer.copy()
+            copied.undetermined = self.undetermined
+            copied.move(slots, np.arange(len(slots)), max(len(slots), 1))
+        return copied
 
     def closed(self, ends: Ends) -> tuple[Int64s, Int64s]:
         """Slots of ours among the open row ids that were closed, with their ends; they are no longer observed."""
@@ -147,21 +147,21 @@ class LifetimeSet:
 
     def open_ids(self, capacity: int) -> Int64s:
         """By slot below `capacity`, the open row id whose end it waits for, NO_OPEN_ID for all others."""
-        found = np.full(capacity, NO_OPEN_ID, dtype=np.int64)
+        ids = np.full(capacity, NO_OPEN_ID, dtype=np.int64)
         waiting = np.flatnonzero(self.observer >= 0) if self.undetermined else no_int64s()
         slots = self.observer[waiting]
         while len(slots):
-            found[slots] = waiting
+            ids[slots] = waiting
             slots = self.next_observer[slots]
             waiting, slots = waiting[slots >= 0], slots[slots >= 0]
-        return found
+        return ids
 
     def ends(self, capacity: int) -> Int64s:
         """By slot below `capacity`, the end that is known, FOREVER for all others."""
-        found = np.full(capacity, FOREVER, dtype=np.int64)
+        te = np.full(capacity, FOREVER, dtype=np.int64)
         for run in (*self.runs, *self.unsorted):
-            found[run.slots] = run.te
-        return found
+            te[run.slots] = run.te
+        return te
 
     @property
     def next_timer(self) -> int:

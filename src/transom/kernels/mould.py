@@ -60,7 +60,7 @@ class ColumnAddresses:
     def __init__(self, stores: Sequence[Store], masks: Sequence[int]) -> None:
         self.stores = stores
         self._first = [0, *np.cumsum([store.width for store in stores], dtype=np.int64).tolist()]
-        self._known: list[list[Any]] = [[] for _ in stores]
+        self._arrays: list[list[Any]] = [[] for _ in stores]
         self.addresses = np.zeros((self._first[-1], 5), dtype=np.int64)
         self.masks = list(masks)
         self.plain = 0  # a bit for each column that is
@@ -71,11 +71,11 @@ class ColumnAddresses:
         """A store may have changed; rows of it are in the slots `position & mask`."""
         store = self.stores[number]
         arrays = store.kept_in()
-        known = self._known[number]
-        same = mask == self.masks[number] and len(known) == len(arrays)
-        if same and all(map(is_, arrays, known)):
+        before = self._arrays[number]
+        same = mask == self.masks[number] and len(before) == len(arrays)
+        if same and all(map(is_, arrays, before)):
             return
-        self._known[number] = arrays
+        self._arrays[number] = arrays
         self.masks[number] = mask
         for column in range(store.width):
             at, plain = self._first[number] + column, store.plain(column)
@@ -126,10 +126,10 @@ class Moulds:
         rows = len(members)
         if rows > FEW:
             return None
-        known = self._moulds.get((rows, addresses.plain))
-        if known is None:
-            known = self._moulds[rows, addresses.plain] = self._made(rows, addresses.plain)
-        mould, which, others = known
+        made = self._moulds.get((rows, addresses.plain))
+        if made is None:
+            made = self._moulds[rows, addresses.plain] = self._made(rows, addresses.plain)
+        mould, which, others = made
         if mould is None:
             return None
         batch = mould.batch(addresses.addresses, which, members)

@@ -34,8 +34,8 @@ class Shown:
 
     def check_counts(self, counts: Int64s) -> None:
         """A value is shown as often as it is there."""
-        known = len(self.top)
-        need(bool((lengths(self.top, self.nodes[0]) == counts[:known]).all()) and not counts[known:].any())
+        capacity = len(self.top)
+        need(bool((lengths(self.top, self.nodes[0]) == counts[:capacity]).all()) and not counts[capacity:].any())
 
     def owned(self) -> list[Int64s]:
         return [self.nodes[1, self.slots.used()]]

@@ -303,10 +303,10 @@ def positions(arrays: pa.Array, wanted: pa.Array) -> pa.Array:
     """Where the first element is that equals the wanted value, NULL equal to NULL; 0: nowhere."""
     data, starts = _starts(arrays)
     valid = np.empty(len(starts), dtype=np.uint8)
-    found = np.empty(len(starts), dtype=np.int64)
+    numbers = np.empty(len(starts), dtype=np.int64)
     value = parts_of(wanted)
-    find_value(data, starts, value.data, value.offsets, valid, found)
-    return fixed_array(pa.int64(), found, valid)
+    find_value(data, starts, value.data, value.offsets, valid, numbers)
+    return fixed_array(pa.int64(), numbers, valid)
 
 
 # --- the loops -------------------------------------------------------------------------------------------------------
@@ -503,9 +503,9 @@ def find_fields(data, starts, valid, begins):  # type: ignore[no-untyped-def]
 
 
 @jit
-def find_value(data, starts, wanted, wanted_at, valid, found):  # type: ignore[no-untyped-def]
+def find_value(data, starts, wanted, wanted_at, valid, numbers):  # type: ignore[no-untyped-def]
     for i in range(len(starts)):
-        found[i] = 0
+        numbers[i] = 0
         valid[i] = is_there(data, starts[i])
         if not valid[i]:
             continue
@@ -522,7 +522,7 @@ def find_value(data, starts, wanted, wanted_at, valid, found):  # type: ignore[n
                         same = False
                         break
                 if same:
-                    found[i] = number
+                    numbers[i] = number
                     break
             at = after
 

@@ -199,9 +199,9 @@ class RecordRing:
         sources = [text_buffers(array) for array in arrays]
         size = sum(int(offsets[-1] - offsets[0]) for offsets, _ in sources)
         self._make_room(size)
-        known = np.array([(address_of(offsets), address_of(data), len(data)) for offsets, data in sources])
+        addresses = np.array([(address_of(offsets), address_of(data), len(data)) for offsets, data in sources])
         fields = np.array([self._columns[number].offset for number in self._texts])
-        lay_texts(known, len(arrays[0]), to, stride, self._text_offset, fields, address_of(self.arena), self.used)
+        lay_texts(addresses, len(arrays[0]), to, stride, self._text_offset, fields, address_of(self.arena), self.used)
         self.used += size
 
     def _make_room(self, size: int) -> None:
@@ -246,15 +246,15 @@ class RecordRing:
     ) -> list[pa.Array]:
         """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
         rows = len(slots)
-        known = self._columns
-        wanted = range(len(known)) if columns is None else columns
+        all_columns = self._columns
+        wanted = range(len(all_columns)) if columns is None else columns
         values: dict[int, Array] = {}
         valid: dict[int, Bytes] = {}
         copies: list[tuple[int, int, int]] = []
         offsets: dict[int, int] = {}
-        room = _Room(sum(known[n].width + 1 for n in wanted) * rows, 2 * len(wanted))
+        room = _Room(sum(all_columns[n].width + 1 for n in wanted) * rows, 2 * len(wanted))
         for number in dict.fromkeys(wanted):
-            column = known[number]
+            column = all_columns[number]
             if column.dtype is not None:
                 values[number], address = room.take(rows, column.dtype)
                 copies.append((column.width, column.offset, address))
@@ -267,7 +267,7 @@ class RecordRing:
         texts = self._copied(slots, copies, offsets)
         arrays = []
         for number, type_ in zip(wanted, types, strict=True):
-            if known[number].dtype is not None:
+            if all_columns[number].dtype is not None:
                 arrays.append(fixed_array(type_, values[number], valid.get(number)))
                 continue
             buffers = [bitmap_of(valid.get(number)), pa.py_buffer(values[number]), pa.py_buffer(texts[number])]
@@ -305,13 +305,13 @@ class RecordRing:
                 if needed > len(outs[i]) - OVERRUN:
                     reject_too_long(needed)
                     outs[i] = grown(outs[i], needed + OVERRUN)
-        found = {}
+        bytes_of = {}
         for i, number in enumerate(self._texts[:read]):
             if wanted[i]:
                 reject_too_long(int(totals[i]))
-                found[number] = outs[i][: totals[i]]
+                bytes_of[number] = outs[i][: totals[i]]
                 self._guess[i] = 1.05 * int(totals[i]) / max(rows, 1)
-        return found
+        return bytes_of
 
     def kept_in(self) -> list[Any]:
         """What is another object when columns are elsewhere, or have had their first NULL."""
@@ -338,11 +338,11 @@ class RecordRing:
         for part in np.split(slots, np.flatnonzero(np.diff(slots) != 1) + 1):  # where the ring begins again
             for first in range(0, len(part), MANY):
                 some = part[first : first + MANY]
-                known = iter(self.gather(some, [type_ for _, type_ in picked], [column for column, _ in picked]))
+                gathered = iter(self.gather(some, [type_ for _, type_ in picked], [column for column, _ in picked]))
                 fresh.write(
                     int(some[0]),
                     [
-                        _blank(len(some), type_) if column is None else next(known)
+                        _blank(len(some), type_) if column is None else next(gathered)
                         for column, type_ in zip(columns, types, strict=True)
                     ],
                 )

@@ -23,11 +23,11 @@ from transom.state.open_ids import OPEN, OpenIdPool
 SLICE = 1 << 10  # rows of all inputs that are stepped together, if so many come and go in a step
 
 
-def in_slices(one: Callable[[Any, Any, Step], Delta], state: Any, inputs: Sequence[Delta], step: Step) -> Delta:
-    """What a kernel gives whose step is `one`."""
+def in_slices(whole_step: Callable[[Any, Any, Step], Delta], state: Any, inputs: Sequence[Delta], step: Step) -> Delta:
+    """What a kernel gives whose step is `whole_step`."""
     come_and_go = sum([int(np.count_nonzero(delta.te < step.frontier)) for delta in inputs if len(delta.te)])
     if come_and_go < SLICE:
-        return one(state, tuple(inputs), step)
+        return whole_step(state, tuple(inputs), step)
     begins = np.sort(np.concatenate([delta.ta for delta in inputs]))
     cuts = np.unique(np.append(begins[SLICE::SLICE], step.frontier))
     cuts = cuts[cuts > step.before]
@@ -36,7 +36,7 @@ def in_slices(one: Callable[[Any, Any, Step], Delta], state: Any, inputs: Sequen
     for given, (before, frontier) in zip(
         zip(*[_slices(delta, cuts) for delta in inputs], strict=True), edges, strict=True
     ):
-        parts.append(one(state, given, replace(step, before=before, frontier=frontier)))
+        parts.append(whole_step(state, given, replace(step, before=before, frontier=frontier)))
     return _as_one(parts, step.open_ids, step.frontier)
 
 

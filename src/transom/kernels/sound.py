@@ -80,9 +80,9 @@ def belong(heads, owner, following, of):  # type: ignore[no-untyped-def]
 
 def lengths(heads: Any, following: Any) -> npt.NDArray[np.int64]:
     """How many nodes each of the lists has; they are known to end."""
-    found = np.zeros(len(heads), dtype=np.int64)
-    count_nodes(np.ascontiguousarray(heads), np.ascontiguousarray(following), found)
-    return found
+    counts = np.zeros(len(heads), dtype=np.int64)
+    count_nodes(np.ascontiguousarray(heads), np.ascontiguousarray(following), counts)
+    return counts
 
 
 def ring(oldest: int, newest: int, capacity: int, mask: int, *arrays: Any) -> None:
@@ -100,9 +100,9 @@ def ring_chains(oldest: int, newest: int, mask: int, head: Any, chain: Any) -> N
 
 
 @jit
-def count_nodes(heads, following, found):  # type: ignore[no-untyped-def]
+def count_nodes(heads, following, counts):  # type: ignore[no-untyped-def]
     for i in range(len(heads)):
         at = heads[i]
         while at >= 0:
-            found[i] += 1
+            counts[i] += 1
             at = following[at]

@@ -227,9 +227,9 @@ class SignedTally(Tally):
 
 def signs(delta: Changelog) -> Int64s:
     """-1 for each row that departed, 1 for each that arrived."""
-    found = np.ones(len(delta), dtype=np.int64)
-    found[: delta.departed] = -1
-    return found
+    diff = np.ones(len(delta), dtype=np.int64)
+    diff[: delta.departed] = -1
+    return diff
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:

@@ -203,10 +203,10 @@ class _TaskLine:
         return failure
 
     def _do_all(self, for_another: bool) -> None:
-        mine = False
+        working = False
         try:
-            while (task := self._next(for_another, mine)) is not None:
-                mine = True
+            while (task := self._next(for_another, working)) is not None:
+                working = True
                 try:
                     _hooked(task)
                 except BaseException as failure:
@@ -215,10 +215,10 @@ class _TaskLine:
             self._stop()
             raise
 
-    def _next(self, for_another: bool, mine: bool) -> _Job | None:
+    def _next(self, for_another: bool, working: bool) -> _Job | None:
         """The next task of whoever does them; None where there is none, or where it is another who does them."""
         with self._resting:
-            if self._busy and not mine:
+            if self._busy and not working:
                 return None
             if self._failure is not None:
                 self._tasks.clear()

@@ -88,9 +88,9 @@ def _words(array: pa.Array) -> Any:
     """128-bit numbers as four digits of 32 bits, the last of them signed; of NULL anything."""
     start, buffer = array.offset, array.buffers()[1]
     digits = np.frombuffer(buffer, dtype=np.uint32)[4 * start : 4 * (start + len(array))].reshape(-1, 4)
-    found = digits.astype(np.int64)
-    found[:, 3] = digits[:, 3].astype(np.int32)
-    return found
+    words = digits.astype(np.int64)
+    words[:, 3] = digits[:, 3].astype(np.int32)
+    return words
 
 
 @jit

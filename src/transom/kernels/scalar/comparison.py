@@ -91,14 +91,14 @@ def is_in(call: Call) -> Kernel:
         equal = comparison(Call("=", call.arguments[:2], call.type))
         return lambda value, *others: reduce(pc.or_kleene, [equal(value, other) for other in others])
     items = [member.value for member in members if isinstance(member, Literal)]
-    known = pa.array([item for item in items if item is not None], held_type(operand.type))
-    has_null = len(known) < len(items)
+    candidates = pa.array([item for item in items if item is not None], held_type(operand.type))
+    has_null = len(candidates) < len(items)
 
     def run(value: Value, *_: Value) -> Value:
-        found = pc.is_in(value, value_set=known)
+        matches = pc.is_in(value, value_set=candidates)
         if has_null:
-            return pc.if_else(found, TRUE, UNKNOWN)
-        return valid_like(found, value) if isinstance(value, pa.Array) else found
+            return pc.if_else(matches, TRUE, UNKNOWN)
+        return valid_like(matches, value) if isinstance(value, pa.Array) else matches
 
     return run
 

@@ -137,19 +137,19 @@ def strptime(call: Call) -> Kernel:
 
 def _pattern(pieces: list[Piece]) -> str:
     """Runs of blanks match runs of blanks. A number that another follows at once has all of its digits."""
-    found = f"(?P<_>^{_SPACE}*"
+    pattern = f"(?P<_>^{_SPACE}*"
     for i, piece in enumerate(pieces):
         follower = pieces[i + 1] if i + 1 < len(pieces) else Piece(" ", False)
         glued = follower.text in _WIDTHS if follower.is_part else follower.text[0].isdigit()
         if not piece.is_part:
-            found += "".join(f"{_SPACE}+" if p.isspace() else re.escape(p) for p in re.findall(r"\s+|\S", piece.text))
+            pattern += "".join(f"{_SPACE}+" if p.isspace() else re.escape(p) for p in re.findall(r"\s+|\S", piece.text))
         elif piece.text in _WIDTHS:
             width = _WIDTHS[piece.text]
-            found += f"(?P<p{i}>[0-9]{{{width if glued else 1},{width}}})"
+            pattern += f"(?P<p{i}>[0-9]{{{width if glued else 1},{width}}})"
         else:
             names = {"b": [name[:3] for name in MONTH_NAMES], "B": MONTH_NAMES, "p": ("AM", "PM")}[piece.text]
-            found += f"(?P<p{i}>{'|'.join(map(_any_case, names))})"
-    return f"{found}{_SPACE}*$)"
+            pattern += f"(?P<p{i}>{'|'.join(map(_any_case, names))})"
+    return f"{pattern}{_SPACE}*$)"
 
 
 def _any_case(name: str) -> str:

@@ -32,9 +32,9 @@ def json_function(call: Call) -> Kernel:
 
     def run(text: Value, *paths: Value) -> Value:
         (texts,) = as_arrays((text,))
-        found, bad, rows = _of_distinct(texts, of_text)
+        results, bad, rows = _of_distinct(texts, of_text)
         reject_rows(call, "it is no JSON", (texts,), bad.take(rows).fill_null(False))
-        return pa.array(found, held_type(call.type)).take(rows)
+        return pa.array(results, held_type(call.type)).take(rows)
 
     return run
 
@@ -42,15 +42,15 @@ def json_function(call: Call) -> Kernel:
 def _of_distinct(texts: pa.Array, function: Callable[[str], Any]) -> tuple[list[Any], pa.Array, pa.Array]:
     """The function of each distinct text, which of these are no JSON, and which of them a row has."""
     encoded = texts.dictionary_encode()
-    found, bad = [], []
+    results, bad = [], []
     for text in encoded.dictionary.to_pylist():
         try:
-            found.append(function(text))
+            results.append(function(text))
             bad.append(False)
         except (ValueError, RecursionError):
-            found.append(None)
+            results.append(None)
             bad.append(True)
-    return found, pa.array(bad, BOOLEAN), encoded.indices
+    return results, pa.array(bad, BOOLEAN), encoded.indices
 
 
 def _at(value: Any, way: tuple[Step, ...]) -> Any:
@@ -107,8 +107,8 @@ def as_json(column: pa.Array) -> Converted:
         read(text)
         return text
 
-    found, bad, rows = _of_distinct(column, checked)
-    return pa.array(found, VARCHAR).take(rows), bad.take(rows).fill_null(False)
+    checked_texts, bad, rows = _of_distinct(column, checked)
+    return pa.array(checked_texts, VARCHAR).take(rows), bad.take(rows).fill_null(False)
 
 
 _DIGITS: Final = re.compile(r"[+-]?\d+", re.ASCII)
@@ -130,12 +130,12 @@ def from_json(target: pa.DataType, converter: Callable[[pa.DataType, pa.DataType
         return VARCHAR, str(value)
 
     def convert(column: pa.Array) -> Converted:
-        found, wrong, rows = _of_distinct(column, parts)
-        whole = pa.nulls(len(found), held_type(target))
+        kinds_and_values, wrong, rows = _of_distinct(column, parts)
+        whole = pa.nulls(len(kinds_and_values), held_type(target))
         for kind in (VARCHAR, HUGEINT, DOUBLE, BOOLEAN):
-            mine = [part[1] if part is not None and part[0] == kind else None for part in found]
-            if any(each is not None for each in mine):
-                values, unfit = _converted(pa.array(mine, kind))
+            of_kind = [part[1] if part is not None and part[0] == kind else None for part in kinds_and_values]
+            if any(each is not None for each in of_kind):
+                values, unfit = _converted(pa.array(of_kind, kind))
                 whole = pc.coalesce(whole, values.view(whole.type))
                 wrong = wrong if unfit is None else pc.or_(wrong, unfit.fill_null(False))
         return whole.take(rows), wrong.take(rows).fill_null(False)

@@ -49,16 +49,16 @@ def as_element(value: Value) -> Value:
 def contains(call: Call) -> Kernel:
     def run(*values: Value) -> Value:
         arrays, wanted = as_arrays(values)
-        found = nested.positions(arrays, wanted)
-        return valid_like(pc.greater(found, 0), wanted).cast(BOOLEAN)
+        positions = nested.positions(arrays, wanted)
+        return valid_like(pc.greater(positions, 0), wanted).cast(BOOLEAN)
 
     return run
 
 
 def position(call: Call) -> Kernel:
     def run(*values: Value) -> Value:
-        found = nested.positions(*as_arrays(values))
-        return pc.if_else(pc.equal(found, 0), pa.scalar(None, pa.int64()), found).cast(INTEGER)
+        positions = nested.positions(*as_arrays(values))
+        return pc.if_else(pc.equal(positions, 0), pa.scalar(None, pa.int64()), positions).cast(INTEGER)
 
     return run
 

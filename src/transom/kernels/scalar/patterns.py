@@ -46,7 +46,7 @@ def regexp_extract(call: Call) -> Kernel:
         (texts,) = as_arrays((text,))
         if group > groups:
             return pc.if_else(texts.is_valid(), EMPTY, pa.scalar(None, texts.type))
-        found = pc.coalesce(pc.struct_field(pc.extract_regex(texts, named), [group]), EMPTY)
-        return pc.if_else(texts.is_valid(), found, pa.scalar(None, texts.type))
+        extracted = pc.coalesce(pc.struct_field(pc.extract_regex(texts, named), [group]), EMPTY)
+        return pc.if_else(texts.is_valid(), extracted, pa.scalar(None, texts.type))
 
     return run

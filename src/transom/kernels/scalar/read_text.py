@@ -113,11 +113,11 @@ def _floats(column: pa.Array, target: pa.DataType) -> Converted:
 
 
 def _read_decimal(text: str, target: pa.DataType) -> int | None:
-    found = _NUMBER.fullmatch(text.strip(_BLANK))
-    if found is None or found[2]:
+    match = _NUMBER.fullmatch(text.strip(_BLANK))
+    if match is None or match[2]:
         return None
-    sign = -1 if found[0].startswith("-") else 1
-    whole, _, indexes = found[1].partition(".")
+    sign = -1 if match[0].startswith("-") else 1
+    whole, _, indexes = match[1].partition(".")
     number = decimals.divide_half_away(int(whole + indexes) * 10**target.scale, 10 ** len(indexes))
     return sign * number if number < 10**target.precision else None
 
@@ -125,9 +125,9 @@ def _read_decimal(text: str, target: pa.DataType) -> int | None:
 def _booleans(column: pa.Array) -> Converted:
     words = pc.ascii_lower(column)
     true, false = pc.is_in(words, value_set=_TRUE), pc.is_in(words, value_set=_FALSE)
-    known = pc.or_(true, false)
-    result = pc.if_else(known, true, UNKNOWN)
-    return result, pc.and_not(column.is_valid(), known)
+    readable = pc.or_(true, false)
+    result = pc.if_else(readable, true, UNKNOWN)
+    return result, pc.and_not(column.is_valid(), readable)
 
 
 # --- dates -----------------------------------------------------------------------------------------------------------
@@ -150,30 +150,30 @@ def _temporal(plain: str, target: pa.DataType, read: Callable[[str], Any]) -> Re
 
 
 def _read_date(text: str) -> date | None:
-    found = _DATE.fullmatch(text)
-    moment = _moment(found) if found else None
+    match = _DATE.fullmatch(text)
+    moment = _moment(match) if match else None
     return moment.date() if moment else None
 
 
 def _read_timestamp(text: str) -> datetime | None:
-    found = _TIMESTAMP.fullmatch(text)
-    return _moment(found) if found else None
+    match = _TIMESTAMP.fullmatch(text)
+    return _moment(match) if match else None
 
 
 def _read_instant(text: str) -> datetime | None:
-    found = _INSTANT.fullmatch(text)
-    local = _moment(found) if found else None
-    if found is None or local is None or found[9] is None:
+    match = _INSTANT.fullmatch(text)
+    local = _moment(match) if match else None
+    if match is None or local is None or match[9] is None:
         return local
-    ahead = timedelta(hours=int(found[10]), minutes=int(found[11] or 0))
+    ahead = timedelta(hours=int(match[10]), minutes=int(match[11] or 0))
     try:
-        return local - ahead if found[9] == "+" else local + ahead
+        return local - ahead if match[9] == "+" else local + ahead
     except OverflowError:
         return None
 
 
-def _moment(found: re.Match[str]) -> datetime | None:
-    year, _, month, day, hour, minute, second, fraction = found.groups()[:8]
+def _moment(match: re.Match[str]) -> datetime | None:
+    year, _, month, day, hour, minute, second, fraction = match.groups()[:8]
     micros = int(((fraction or "") + "000000")[:6])
     try:
         return datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros)

@@ -43,10 +43,10 @@ class SomeRows:
         self.columns: dict[int, pa.Array] = {}
 
     def column(self, index: int) -> pa.Array:
-        found = self.columns.get(index)
-        if found is None:
-            found = self.columns[index] = self.source.column(index).take(self.positions)
-        return found
+        array = self.columns.get(index)
+        if array is None:
+            array = self.columns[index] = self.source.column(index).take(self.positions)
+        return array
 
 
 Compiled = Callable[[SelectedRows], Value]

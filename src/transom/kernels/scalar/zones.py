@@ -71,12 +71,12 @@ def _of_year(zone: str, year: int) -> tuple[Int64s, Int64s]:
         return starts - starts[0] + start, offsets
     first = datetime(year, 1, 1, tzinfo=UTC)
     days = [first + timedelta(days=day) for day in range((datetime(year + 1, 1, 1, tzinfo=UTC) - first).days + 1)]
-    known = [_offset(zone, day) for day in days]
-    found = [(start, known[0])]
-    for day, (old, new) in enumerate(pairwise(known)):
+    daily_offsets = [_offset(zone, day) for day in days]
+    changes = [(start, daily_offsets[0])]
+    for day, (old, new) in enumerate(pairwise(daily_offsets)):
         if old != new:
-            found.append((_turn(zone, days[day], old), new))
-    return np.array([at for at, _ in found]), np.array([offset for _, offset in found])
+            changes.append((_turn(zone, days[day], old), new))
+    return np.array([at for at, _ in changes]), np.array([offset for _, offset in changes])
 
 
 def _turn(zone: str, day: datetime, old: int) -> int:
