@@ -17,14 +17,14 @@ EXCHANGES: Final = (
     Bug(
         "number_of_a_closed_holder_kept",
         "pipeline/exchange.py",
-        "known[theirs[mine]] = -1",
-        "known[theirs[mine]] = ours[mine]",
+        "open_ids[theirs[open_here]] = -1",
+        "open_ids[theirs[open_here]] = ours[open_here]",
         "a row that comes under a number used before has the open row id of another row, or of none",
     ),
     Bug(
         "senders_share_their_numbers",
         "pipeline/exchange.py",
-        "closed += _closed(state, str(one.sender),",
+        "closed += _closed(state, str(sent.sender),",
         'closed += _closed(state, "0",',
         "an end in one partition ends rows that came from another",
     ),
@@ -52,8 +52,8 @@ EXCHANGES: Final = (
     Bug(
         "later_levels_hear_of_one_task",
         "pipeline/seen.py",
-        'known["greatest"] = _greater(known["greatest"], seen["greatest"])',
-        'known["greatest"] = seen["greatest"]',
+        'total["greatest"] = _greater(total["greatest"], seen["greatest"])',
+        'total["greatest"] = seen["greatest"]',
         "where time is on later stages depends on which task was the last",
     ),
     Bug(
@@ -66,14 +66,14 @@ EXCHANGES: Final = (
     Bug(
         "filtered_rows_sent_to_the_wrong_bucket",
         "pipeline/pushed_prefix.py",
-        "[positions[part] for part in found]",
-        "[part for part in found]",
+        "[positions[part] for part in by_partition]",
+        "[part for part in by_partition]",
         "behind a filter other rows are sent than were meant",
     ),
     Bug(
         "refused_change_of_another_partition",
         "pipeline/partitions.py",
-        "here = changes.positions[mine.number][unmatched[channel.name]]",
+        "here = changes.positions[partition.number][unmatched[channel.name]]",
         "here = unmatched[channel.name]",
         "in several partitions of a process another change is rejected than the one that met no row",
     ),

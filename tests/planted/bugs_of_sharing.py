@@ -157,8 +157,8 @@ SHARING: Final = (
     Bug(
         "columns_of_a_shared_join_read_as_if_alone",
         "pipeline/consumer.py",
-        "found = {PAIRS: (*(node.indexes.index(index) for index in mine.indexes), len(node.indexes))}",
-        "found = {PAIRS: (*range(len(mine.indexes)), len(node.indexes))}",
+        "(*(shared_join.indexes.index(index) for index in own_join.indexes), len(shared_join.indexes))",
+        "(*range(len(own_join.indexes)), len(shared_join.indexes))",
         "a query shows values of columns that another one requested",
     ),
     Bug(
@@ -171,8 +171,8 @@ SHARING: Final = (
     Bug(
         "first_memories_forgotten_after_a_lost_worker",
         "pipeline/state_backend.py",
-        "known = None if header.snapshot else start()",
-        "known = None if header.snapshot or header.parts else start()",
+        "saved = None if header.snapshot else start()",
+        "saved = None if header.snapshot or header.parts else start()",
         "a worker that dies after a query came or went takes the windows of all with it",
     ),
     Bug(

@@ -150,15 +150,15 @@ class Classified:
     greatest: int | None
     leap: tuple[int, int, int] | None = None
 
-    def leapt(self, known: Leap | None, codes: Codes) -> Leap | None:
+    def leapt(self, leap: Leap | None, codes: Codes) -> Leap | None:
         """The leap that is to be named, with the rows of these codes that are late because of it."""
         late = np.flatnonzero(codes >= LATE)
-        if self.leap is not None and (known is None or not known.late):
+        if self.leap is not None and (leap is None or not leap.late):
             index, before, to = self.leap
-            known, late = Leap(before, to), late[late > index]
-        if known is not None and len(late):
-            known.leave_behind(self.times[late])
-        return known
+            leap, late = Leap(before, to), late[late > index]
+        if leap is not None and len(late):
+            leap.leave_behind(self.times[late])
+        return leap
 
 
 @dataclass(frozen=True)
@@ -230,13 +230,13 @@ class InputGate:
 
     def idle_partitions(self, state: InputState, now: int | None = None) -> dict[str, int]:
         """Partitions that are idle, and since when; `now`: if nothing comes of them until then."""
-        longest, found = self.definition.idle, {}
+        longest, idle_since = self.definition.idle, {}
         for partition, mark in state.partitions.items():
             if longest is not None and mark.spoke is not None and mark.quiet is not None:
                 since = mark.spoke + longest
                 if since <= (mark.quiet if now is None else now):
-                    found[partition] = since
-        return found
+                    idle_since[partition] = since
+        return idle_since
 
     def leave_partitions_behind(self, state: InputState) -> bool:
         """Partitions that are idle do not hold back the others of the input; whether any did before."""
@@ -428,8 +428,8 @@ class InputGate:
             return
         if self.definition.change_column is not None:
             change = batch.column(_position(self.definition, self.definition.change_column))
-            known = pc.fill_null(pc.is_in(change, pa.array(["+", "-"])), False)
-            codes[~known.to_numpy(zero_copy_only=False) & (codes == FIT)] = BAD_CHANGE
+            valid = pc.fill_null(pc.is_in(change, pa.array(["+", "-"])), False)
+            codes[~valid.to_numpy(zero_copy_only=False) & (codes == FIT)] = BAD_CHANGE
         for name in self.definition.primary_key:
             null = batch.column(_position(self.definition, name)).is_null()
             codes[null.to_numpy(zero_copy_only=False) & (codes == FIT)] = MISSING_KEY

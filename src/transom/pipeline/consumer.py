@@ -36,10 +36,10 @@ SIDES: Final = ("left", "right")
 
 def outputs_of(subplan: Operator) -> dict[str, Operator]:
     """The operators of a shared sub-plan whose rows queries read, by name."""
-    found = {PAIRS: subplan}
+    outputs = {PAIRS: subplan}
     if isinstance(subplan.node, SharedJoin):
-        found |= zip(SIDES, subplan.inputs, strict=True)
-    return found
+        outputs |= zip(SIDES, subplan.inputs, strict=True)
+    return outputs
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ConsumerSpec:
 
     @property
     def of_join(self) -> Sharable:
-        """Its request where the sub-plan is a join."""
+        """The query's request where the sub-plan is a join."""
         assert isinstance(self.request, Sharable)
         return self.request
 
@@ -81,7 +81,7 @@ class Consumer:
 
     @cached_property
     def operators(self) -> list[Operator]:
-        """Its own, a chain that begins with what narrows the pairs."""
+        """The operators of this query alone, a chain that begins with what narrows the pairs."""
         below = {id(operator) for operator in self.subplan.walk()}
         return [operator for operator in self.root.walk() if id(operator) not in below]
 
@@ -137,16 +137,16 @@ class Consumer:
         known by number. A part of queries is planned alike for all of them; a join has no windows that slide."""
         if not slides or not self.reads_as_it_is:
             return {}
-        found = enumerate(self.subplan.walk())
-        return {id(operator): slides[str(number)] for number, operator in found if str(number) in slides}
+        numbered = enumerate(self.subplan.walk())
+        return {id(operator): slides[str(number)] for number, operator in numbered if str(number) in slides}
 
     def columns_in(self, subplan: Operator) -> dict[str, tuple[int, ...]]:
         """Which columns it reads of every output of a shared sub-plan, in the order in which it expects them."""
-        mine, node = self.subplan.node, subplan.node
+        own_join, shared_join = self.subplan.node, subplan.node
         if self.reads_as_it_is:
             return {PAIRS: tuple(range(len(subplan.schema)))}
-        assert isinstance(mine, SharedJoin) and isinstance(node, SharedJoin)
-        found = {PAIRS: (*(node.indexes.index(index) for index in mine.indexes), len(node.indexes))}
-        for name, own, known in zip(SIDES, mine.side_columns, node.side_columns, strict=True):
-            found[name] = tuple(known.index(index) for index in own)
-        return found
+        assert isinstance(own_join, SharedJoin) and isinstance(shared_join, SharedJoin)
+        columns = {PAIRS: (*(shared_join.indexes.index(index) for index in own_join.indexes), len(shared_join.indexes))}
+        for name, own, all_columns in zip(SIDES, own_join.side_columns, shared_join.side_columns, strict=True):
+            columns[name] = tuple(all_columns.index(index) for index in own)
+        return columns

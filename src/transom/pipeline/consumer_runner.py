@@ -63,12 +63,12 @@ class ConsumerRunner:
         self._indexes: tuple[int, ...] | None = None
 
     def start(self) -> ConsumerState:
-        """What it remembers before its first step."""
+        """What the query remembers before its first step."""
         output = self.stage.output
         return ConsumerState(self.consumer.begin, self.part.start(), None if output is None else output.start())
 
     def check(self, state: ConsumerState) -> None:
-        """As `Part.check`, of all that it remembers."""
+        """As `Part.check`, of all that the query remembers."""
         state.feed.check()
         self.part.check(state.part, [state.feed])
 

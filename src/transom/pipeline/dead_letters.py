@@ -48,10 +48,10 @@ def dead_letter_rows(definition: StreamDefinition | TableDefinition, rejected_ro
     return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=DEAD_LETTER_SCHEMA)
 
 
-def count_reasons(known: dict[str, int], reasons: list[str]) -> None:
+def count_reasons(counts: dict[str, int], reasons: list[str]) -> None:
     """Add to the counts. A reason is counted without its value, and past a hundred different ones together."""
     for reason, count in Counter(reasons).items():
         kind = re.sub(r" and cannot hold .*", " and cannot hold the value", reason, flags=re.DOTALL)
-        if kind not in known and len(known) >= _MOST_REASONS:
+        if kind not in counts and len(counts) >= _MOST_REASONS:
             kind = _OTHER
-        known[kind] = known.get(kind, 0) + count
+        counts[kind] = counts.get(kind, 0) + count

@@ -69,8 +69,8 @@ class _Brought(dict[str, StreamDelta]):
         self._frontier = frontier
 
     def __missing__(self, name: str) -> StreamDelta:
-        self[name] = found = self._bring(name, self._frontier)
-        return found
+        self[name] = delta = self._bring(name, self._frontier)
+        return delta
 
 
 class Pipeline:
@@ -215,10 +215,10 @@ class Pipeline:
 
     def advance(self) -> tuple[StepOutput | None, dict[str, RejectedRows]]:
         """Go to the present progress. Gives what came out, and the changes that tables rejected."""
-        found = self.gates.next_step()
-        if found is None:
+        next_step = self.gates.next_step()
+        if next_step is None:
             return None, self.gates.reject_unbegun()
-        before, frontier, origin = found
+        before, frontier, origin = next_step
         if self._spread is None:
             rows, rejected_rows = self._step_whole(self._roomy_step(before, frontier, origin))
         else:
@@ -238,8 +238,8 @@ class Pipeline:
     def flush(self) -> pa.RecordBatch | None:
         """The batch is over: the rows of the answer that have waited for that, if there are any."""
         stages = zip(self._stages, self.state.stages, strict=True)
-        found = [rows for stage, memory in stages if (rows := stage.flush(memory)) is not None]
-        return merged(found, self.emit_name, self.output_schema) if found else None
+        rows_of_stages = [rows for stage, memory in stages if (rows := stage.flush(memory)) is not None]
+        return merged(rows_of_stages, self.emit_name, self.output_schema) if rows_of_stages else None
 
     def _step_whole(self, step: Step) -> tuple[tuple[pa.RecordBatch, ...], dict[str, RejectedRows]]:
         given, rejected_rows = self.step_stage(self._stages[0], step)
@@ -265,17 +265,17 @@ class Pipeline:
         for name in [name for name, rows in self.state.static.items() if rows]:
             rows = self._static(name, step.frontier)
             released[name] = [replace(rows, t=np.zeros(rows.values.num_rows, dtype=np.int64))]
-        found = self._spread.advance(self.state.stages, released, step, self.gates.last_used)
-        for operator, came, went in found.passed:
+        stepped = self._spread.advance(self.state.stages, released, step, self.gates.last_used)
+        for operator, came, went in stepped.passed:
             counters = self.state.outside.setdefault(str(self._numbers[id(operator)]), Counters())
             counters.rows_in += came
             counters.rows_out += went
         rejected_rows = _rejected_rows(
-            (name, self.gates.settle_changes(name, changes, found.unmatched.get(name, no_int64s())))
+            (name, self.gates.settle_changes(name, changes, stepped.unmatched.get(name, no_int64s())))
             for name in self._changing
             for changes in released.get(name, ())
         )
-        return tuple(in_order(found.answers, self.emit_name, self.output_schema)), rejected_rows
+        return tuple(in_order(stepped.answers, self.emit_name, self.output_schema)), rejected_rows
 
     def idle(self) -> StepOutput | None:
         """Go on with results that were put off, while nothing comes in; None if there are none."""
@@ -397,7 +397,7 @@ class Pipeline:
             states = [each for part, memory in hosting for each in part.states(memory.part, [operator])]
             outside = self.state.outside.get(str(self._numbers[id(operator)]))
             counted = [counters for _, counters, _ in states] + ([] if outside is None else [outside])
-            yield operator, Counters.united(counted), [one for *_, memories in states for one in memories]
+            yield operator, Counters.united(counted), [memory for *_, memories in states for memory in memories]
 
     @property
     def slides(self) -> dict[str, int]:
@@ -423,5 +423,5 @@ class Pipeline:
         return StreamDelta(rows, no_int64s(), frontier)
 
 
-def _rejected_rows(found: Iterable[tuple[str, RejectedRows | None]]) -> dict[str, RejectedRows]:
-    return {name: some for name, some in found if some is not None}
+def _rejected_rows(rejected_by_input: Iterable[tuple[str, RejectedRows | None]]) -> dict[str, RejectedRows]:
+    return {name: some for name, some in rejected_by_input if some is not None}

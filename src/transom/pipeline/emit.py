@@ -141,9 +141,9 @@ class LifetimesEmit:
         state.slots.give_back(slots)
         if waiting.any():
             self._keep(state, rows, np.flatnonzero(waiting))
-        known = np.flatnonzero(~waiting)
-        values = taken_rows(rows.values, known)
-        fresh = self._with_times(values, rows.ta[known], _times(rows.te[known]))
+        ended = np.flatnonzero(~waiting)
+        values = taken_rows(rows.values, ended)
+        fresh = self._with_times(values, rows.ta[ended], _times(rows.te[ended]))
         return pa.concat_batches([earlier, fresh])
 
     def remaining(self, state: LifetimesState) -> pa.RecordBatch:
@@ -242,9 +242,9 @@ class LatestEmit:
 def _as_of(counts: Int64s, changes: Steps, instant: int) -> Int64s:
     """The counts after the changes up to an instant, by those after all of them."""
     later = np.flatnonzero(changes.t > instant)[::-1]  # of a value the first one is to have the last word
-    found = counts.copy()
-    found[changes.key[later]] = changes.before[0, later]
-    return found
+    as_of = counts.copy()
+    as_of[changes.key[later]] = changes.before[0, later]
+    return as_of
 
 
 Emit = StreamEmit | ChangesEmit | LifetimesEmit | NegativeLifetimesEmit | LatestEmit

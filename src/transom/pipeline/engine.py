@@ -70,7 +70,7 @@ class Engine(Protocol):
         """
 
     def operators_of(self, name: str) -> Iterator[OperatorState]:
-        """Those of a query, in the order of EXPLAIN."""
+        """The operators of a query and what they did, in the order of EXPLAIN."""
 
     def rows_out(self, name: str) -> int: ...
 

@@ -31,17 +31,17 @@ from transom.state.slots import grown
 
 @dataclass
 class FeedState:
-    """`known[p][h]` is our open row id for open row id h of partition p, -1 where there is none."""
+    """`open_ids[p][h]` is our open row id for open row id h of partition p, -1 where there is none."""
 
-    known: dict[str, Int64s] = field(default_factory=dict)
+    open_ids: dict[str, Int64s] = field(default_factory=dict)
 
     def check(self) -> None:
-        for ours in self.known.values():
-            need(isinstance(ours, np.ndarray) and ours.dtype == np.int64 and ours.ndim == 1)
-            need(bool((ours >= -1).all()))
+        for open_ids in self.open_ids.values():
+            need(isinstance(open_ids, np.ndarray) and open_ids.dtype == np.int64 and open_ids.ndim == 1)
+            need(bool((open_ids >= -1).all()))
 
     def owned(self) -> list[Int64s]:
-        return [ours[ours >= 0] for ours in self.known.values()]
+        return [open_ids[open_ids >= 0] for open_ids in self.open_ids.values()]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Sent:
     positions: Sequence[Int64s]
 
     def rows(self, to: int) -> list[ExchangedRows]:
-        """Those for one partition, gathered; none if there are none."""
+        """The rows for one partition, gathered; none if there are none."""
         positions, delta = self.positions[to], self.delta
         if not len(positions):
             return []
@@ -116,9 +116,9 @@ def spread_rows(
     channel: Channel, values: pa.RecordBatch, sender: int, partitions: int, count: Count | None = None
 ) -> list[Int64s]:
     """The positions of the rows that each partition behind a channel is to get."""
-    found, wanted = rows_by_partition(channel.exchange, values, partitions, count)
-    if found is not None:
-        return found
+    positions, wanted = rows_by_partition(channel.exchange, values, partitions, count)
+    if positions is not None:
+        return positions
     to = sender % partitions  # wherever it is: it may as well stay
     all_rows = np.arange(len(values), dtype=np.int64) if wanted is None else wanted
     return [all_rows if p == to else no_int64s() for p in range(partitions)]
@@ -143,7 +143,7 @@ def stream_of(rows: Sequence[ExchangedRows], schema: pa.Schema, frontier: int) -
         return StreamDelta(empty_batch(schema), no_int64s(), frontier)
     (t,), values = _together(rows), _values(rows, schema)
     if len(rows) > 1:
-        alone = len({one.sender for one in rows}) == 1
+        alone = len({sent.sender for sent in rows}) == 1
         order = np.lexsort((t,) if alone else (value_ranks(values.columns, len(values)), t))
         t, values = t[order], values.take(pa.array(order))
     return StreamDelta(values, t, frontier)
@@ -154,9 +154,9 @@ def changelog_of(rows: Sequence[ExchangedRows], schema: pa.Schema, frontier: int
     if not rows:
         return Changelog(empty_batch(schema), no_int64s(), 0, frontier)
     senders = sorted(rows, key=_sender)
-    pieces = [_sliced(one, slice(0, one.departed)) for one in senders]
-    pieces += [_sliced(one, slice(one.departed, None)) for one in senders]
-    departed = sum(one.departed for one in senders)
+    pieces = [_sliced(sent, slice(0, sent.departed)) for sent in senders]
+    pieces += [_sliced(sent, slice(sent.departed, None)) for sent in senders]
+    departed = sum(sent.departed for sent in senders)
     (t,), values = _together(pieces), _values(pieces, schema)
     if in_time_order and len(senders) > 1:
         order = np.lexsort((t, np.arange(len(t)) >= departed))
@@ -175,12 +175,12 @@ def relation_of(
     """What all partitions sent, under open row ids of our own."""
     closed = Ends()
     # Ends first: an open row id that was closed may be in use again for a row of this very step.
-    for one in sorted(ends, key=_sender):
-        closed += _closed(state, str(one.sender), one.open_id, one.te, step)
+    for sent in sorted(ends, key=_sender):
+        closed += _closed(state, str(sent.sender), sent.open_id, sent.te, step)
     if not rows:
         return Delta(empty_batch(schema), no_int64s(), no_int64s(), no_int64s(), step.frontier, closed)
     senders = sorted(rows, key=_sender)
-    open_id = _joined([_opened(state, str(one.sender), one.times[2], step) for one in senders])
+    open_id = _joined([_opened(state, str(sent.sender), sent.times[2], step) for sent in senders])
     ta, te, _ = _together(senders)
     values = _values(senders, schema)
     if in_time_order and (ta[1:] < ta[:-1]).any():
@@ -208,8 +208,8 @@ def static_rows(channel: Channel, values: pa.RecordBatch, step: Step, negative: 
     return Changelog(whole.values, whole.ta, 0, step.frontier) if negative else whole
 
 
-def _sender(one: ExchangedRows | SentEnds) -> int:
-    return one.sender
+def _sender(sent: ExchangedRows | SentEnds) -> int:
+    return sent.sender
 
 
 def _sliced(rows: ExchangedRows, part: slice) -> ExchangedRows:
@@ -218,7 +218,7 @@ def _sliced(rows: ExchangedRows, part: slice) -> ExchangedRows:
 
 
 def _together(rows: Sequence[ExchangedRows]) -> list[Int64s]:
-    return [_joined(parts) for parts in zip(*(one.times for one in rows), strict=True)]
+    return [_joined(parts) for parts in zip(*(sent.times for sent in rows), strict=True)]
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:
@@ -226,7 +226,7 @@ def _joined(parts: Sequence[Int64s]) -> Int64s:
 
 
 def _values(rows: Iterable[ExchangedRows], schema: pa.Schema) -> pa.RecordBatch:
-    batches = [pa.RecordBatch.from_arrays(one.values.columns[: len(schema)], schema=schema) for one in rows]
+    batches = [pa.RecordBatch.from_arrays(sent.values.columns[: len(schema)], schema=schema) for sent in rows]
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
@@ -235,25 +235,25 @@ def _opened(state: FeedState, sender: str, theirs: Int64s, step: Step) -> Int64s
     rows = np.flatnonzero(theirs != NO_OPEN_ID)
     if not len(rows):
         return ours
-    known = state.known.get(sender, no_int64s())
+    open_ids = state.open_ids.get(sender, no_int64s())
     top = int(theirs[rows].max()) + 1
-    if top > len(known):
-        known = grown(known, top, -1)
+    if top > len(open_ids):
+        open_ids = grown(open_ids, top, -1)
     distinct = np.unique(theirs[rows])
-    fresh = distinct[known[distinct] < 0]
+    fresh = distinct[open_ids[distinct] < 0]
     if len(fresh):
-        known[fresh] = step.open_ids.take(len(fresh))
-    state.known[sender] = known
-    ours[rows] = known[theirs[rows]]
+        open_ids[fresh] = step.open_ids.take(len(fresh))
+    state.open_ids[sender] = open_ids
+    ours[rows] = open_ids[theirs[rows]]
     return ours
 
 
 def _closed(state: FeedState, sender: str, theirs: Int64s, te: Int64s, step: Step) -> Ends:
     """Ends of rows that came here; of the others nothing is known."""
-    known = state.known.get(sender, no_int64s())
-    here = theirs < len(known)
+    open_ids = state.open_ids.get(sender, no_int64s())
+    here = theirs < len(open_ids)
     theirs, te = theirs[here], te[here]
-    ours = known[theirs]
-    mine = ours >= 0
-    known[theirs[mine]] = -1
-    return step.open_ids.close(ours[mine], te[mine])
+    ours = open_ids[theirs]
+    open_here = ours >= 0
+    open_ids[theirs[open_here]] = -1
+    return step.open_ids.close(ours[open_here], te[open_here])

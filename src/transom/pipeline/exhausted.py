@@ -24,7 +24,7 @@ def reported_when_exhausted(kept: Callable[[], Sequence[Kept]]) -> Iterator[None
 def out_of_memory(kept: Callable[[], Sequence[Kept]] = tuple) -> OutOfMemoryError:
     most = ""
     with suppress(Exception):  # to find out takes memory, too, and what was broken off need not be whole
-        name, rows, size = max(kept(), key=lambda one: one[2])
+        name, rows, size = max(kept(), key=lambda entry: entry[2])
         most = f"; {name} keeps most: {rows:,} rows in {size_text(size)}"
     return OutOfMemoryError(
         f"there is no memory left{most}",

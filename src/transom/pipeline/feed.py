@@ -24,12 +24,12 @@ def sent(channel: Channel, delta: Brought, partition: int, partitions: int, rout
     names = _LIFETIMES if kind == "delta" else ("",)
     columns = delta.values.columns + [pa.array(each, pa.int64()) for each in times_of(delta)]
     rows = pa.RecordBatch.from_arrays(columns, [*("" for _ in delta.values.columns), *names])
-    found = []
+    frames = []
     # Ends first: an open row id that was closed may be in use again for a row of this very step.
     for ended in ends_of(partition, delta):
         for to, ends in routes.ends(ended, partitions):
             ended_rows = pa.record_batch({"open_id": ends.open_id, "te": ends.te})
-            found.append((to, Frame({**about, "kind": "ends"}, ended_rows)))
+            frames.append((to, Frame({**about, "kind": "ends"}, ended_rows)))
     spread = spread_rows(channel, delta.values, partition, partitions)
     if isinstance(delta, Delta):
         routes.note(delta.open_id, spread)
@@ -37,8 +37,8 @@ def sent(channel: Channel, delta: Brought, partition: int, partitions: int, rout
         if len(positions):
             some = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
             departed = {"departed": departed_of(delta, positions)} if kind == "signed" else {}
-            found.append((to, Frame({**about, "kind": kind, **departed}, some)))
-    return found
+            frames.append((to, Frame({**about, "kind": kind, **departed}, some)))
+    return frames
 
 
 def unpacked(parts: Sequence[Frame]) -> Received:

@@ -90,8 +90,8 @@ class FragmentPartition:
         self.consumer = consumer = layout.consumer_of(fragment)
         self.query = SHARED if consumer is None else consumer.spec.name
         """Whose it is."""
-        known = layout.operators if consumer is None else consumer.operators
-        self.numbers = {id(operator): i for i, operator in enumerate(known)}
+        operators_of_query = layout.operators if consumer is None else consumer.operators
+        self.numbers = {id(operator): i for i, operator in enumerate(operators_of_query)}
         self._sends = layout.channels_from(fragment)
         root, emit = (layout.root, layout.emit) if consumer is None else (consumer.root, consumer.spec.emit)
         answers = any(o is root for o in operators) and not self._sends  # partitions write their own
@@ -113,8 +113,8 @@ class FragmentPartition:
             if definition.time is None:
                 continue
             # An input gate for every channel; a stream that others read has one here, too, for the sake of its time.
-            mine = [p.name for p in layout.channels_of(source) if p.fragment == fragment] or [source]
-            for name in mine:
+            channel_names = [p.name for p in layout.channels_of(source) if p.fragment == fragment] or [source]
+            for name in channel_names:
                 inputs[name] = InputGate(definition, layout.tick, layout.origin)
                 self.source_of[name] = source
         self.gates = InputGates(inputs, layout.tick, layout.origin, self.source_of)
@@ -150,20 +150,20 @@ class FragmentPartition:
     def restored(self, data: bytes, classes: Iterable[type]) -> PartitionState:
         """A memory that was saved; CheckpointError where it cannot be one of this partition."""
         with codec.restoring():
-            found: PartitionState = codec.decode(data, classes)
+            state: PartitionState = codec.decode(data, classes)
             if self.scheduled is not None:
-                self.scheduled.mend(found.scheduled)
-            alike(self.start(), found)
-            self.part.check_kernels(found.part, found.feeds.values())
-            self.gates.check(found.gates)
+                self.scheduled.mend(state.scheduled)
+            alike(self.start(), state)
+            self.part.check_kernels(state.part, state.feeds.values())
+            self.gates.check(state.gates)
             for channel in self._sends:
-                found.routes[channel.called].check_partitions(self.layout.partitions_of(channel.fragment))
-            need(found.consumers.keys() == self.beside.keys())
+                state.routes[channel.called].check_partitions(self.layout.partitions_of(channel.fragment))
+            need(state.consumers.keys() == self.beside.keys())
             for key, runner in self.beside.items():
-                runner.check(found.consumers[key])
-            for partition, memory in self._partitions(found):
+                runner.check(state.consumers[key])
+            for partition, memory in self._partitions(state):
                 partition.stage.part.check_kernels(memory.part, memory.feeds.values())
-            return found
+            return state
 
     def step(self, messages: Iterable[Message], decided: Sequence[Any] = ()) -> list[Message]:
         """Everything that came for this partition in a batch; what goes on from here.
@@ -181,15 +181,15 @@ class FragmentPartition:
         self._admit(parts, out)
         self._pass_on(parts, out)
         self._begin_scheduled(parts)
-        found = self.gates.next_step()
+        next_step = self.gates.next_step()
         if self.scheduled is not None:
-            self._advance_scheduled(self.scheduled, found, parts, out)
-        elif found is None:
+            self._advance_scheduled(self.scheduled, next_step, parts, out)
+        elif next_step is None:
             for name, rejected_rows in self.gates.reject_unbegun().items():
                 self._reject(name, rejected_rows, out)
             self._catch_up(out)
         else:
-            self._advance(*found, parts, out)
+            self._advance(*next_step, parts, out)
             self._flush(out)
         for part in self._parts:
             part.drain()  # the state is written next
@@ -214,7 +214,7 @@ class FragmentPartition:
         return [self.part, *within, *(runner.part for runner in self.beside.values())]
 
     def _partitions(self, state: PartitionState) -> Iterable[tuple[Partition, StageMemory]]:
-        """Those within this partition, with what they remember."""
+        """The partitions of the plan within this one, with what they remember."""
         return () if self.spread is None else zip(self.spread.all, state.stages, strict=True)
 
     def hosted(self, state: PartitionState) -> Iterator[tuple[Part, PartState]]:
@@ -242,7 +242,7 @@ class FragmentPartition:
     @property
     def ended(self) -> bool:
         """Whether nothing more can come of any input that has an end."""
-        return all(known.ended for known in self.state.gates.inputs.values())
+        return all(input_state.ended for input_state in self.state.gates.inputs.values())
 
     @property
     def reached_times(self) -> dict[str, int | None]:
@@ -267,13 +267,13 @@ class FragmentPartition:
         stamps: dict[tuple[str, int], int] = {}
         for name in self.gates.inputs:
             for about in (part.about for part in seen if part.about["source"] == self.source_of[name]):
-                mine = rows[name, about["sender"], about["source_partition"]]
+                frames = rows[name, about["sender"], about["source_partition"]]
                 if self.gates.stamped(name):
                     first = self._stamp(name, about, stamps)
-                    for part in mine:
+                    for part in frames:
                         self._admit_stamped(name, part, first, out)
                     continue
-                for part in mine:
+                for part in frames:
                     self._admit_rows(name, part, out)
                 self._begin(name, about)
                 if self.source_of[name] not in self.layout.unordered:
@@ -380,17 +380,19 @@ class FragmentPartition:
         definition = self.layout.sources[self._source(channel)]
         schema = definition.columns.held()
         columns = self.channels[channel].columns if rows.num_columns > 1 or definition.time is None else ()
-        known = dict(zip(columns, rows.columns, strict=False))
-        arrays = [known[at] if at in known else self._nulls(len(rows), kind) for at, kind in enumerate(schema.types)]
+        column_at = dict(zip(columns, rows.columns, strict=False))
+        arrays = [
+            column_at[at] if at in column_at else self._nulls(len(rows), kind) for at, kind in enumerate(schema.types)
+        ]
         behind = rows.column(len(columns)).to_numpy() if definition.time is not None else None
         return pa.RecordBatch.from_arrays(arrays, schema=schema), behind
 
     def _nulls(self, count: int, kind: pa.DataType) -> pa.Array:
         """NULLs take as much room as values: one array stands for all columns of a type, in all parts of a batch."""
-        known = self._nothing.get(kind)
-        if known is None or len(known) < count:
-            known = self._nothing[kind] = pa.nulls(count, kind)
-        return known.slice(0, count)
+        nulls = self._nothing.get(kind)
+        if nulls is None or len(nulls) < count:
+            nulls = self._nothing[kind] = pa.nulls(count, kind)
+        return nulls.slice(0, count)
 
     def _note_time(self, seen: Sequence[Frame]) -> None:
         """What time it was when the inputs were read, and which of them had nothing more."""
@@ -417,9 +419,9 @@ class FragmentPartition:
 
     def _account(self, about: dict[str, Any]) -> None:
         source = about["source"]
-        known = self.state.reasons.setdefault(source, {})
+        counts = self.state.reasons.setdefault(source, {})
         for reason, count in about["reasons"].items():
-            known[reason] = known.get(reason, 0) + count
+            counts[reason] = counts.get(reason, 0) + count
         totals = self.state.gates.seen.setdefault(source, [0, 0, 0, 0, 0])
         for i, what in enumerate(("rows_in", "late", "rejected", "ended")):
             totals[i] += int(about[what])
@@ -460,7 +462,7 @@ class FragmentPartition:
     def _advance_scheduled(
         self,
         scheduled: ScheduledPartition,
-        found: tuple[int, int, int] | None,
+        next_step: tuple[int, int, int] | None,
         parts: Sequence[Frame],
         out: Outgoing,
     ) -> None:
@@ -471,8 +473,8 @@ class FragmentPartition:
         def turn(last: bool) -> None:
             scheduled.turn(self.gates, last_used, lambda index, rows: out.answer(keys[index], rows), last)
 
-        if found is not None:
-            before, frontier, origin = found
+        if next_step is not None:
+            before, frontier, origin = next_step
             stops = self._stops_for(scheduled.join.schedule.buffer, before, frontier)
             for at in stops:
                 step = Step(before, at, origin, self.state.part.open_ids, last_row=self.gates.last_row)
@@ -552,10 +554,10 @@ class FragmentPartition:
                 brought[name] = self._fed(name, channel, parts, step)
             elif name in state.static:
                 brought[name] = self._static(name, channel, step)
-        known = {key: state.slides[str(i)] for key, i in self.numbers.items() if str(i) in state.slides}
+        slides = {key: state.slides[str(i)] for key, i in self.numbers.items() if str(i) in state.slides}
         if self.consumer is not None:
-            known |= self.consumer.slides_below(_of_subplan(state.slides))
-        given = self._stage.advance(state, brought, step, self._last_used(), known)
+            slides |= self.consumer.slides_below(_of_subplan(state.slides))
+        given = self._stage.advance(state, brought, step, self._last_used(), slides)
         self._settle_changes(released, given.unmatched, out)
         self._send(given, step, out)
         state.gates.frontier = frontier
@@ -570,15 +572,15 @@ class FragmentPartition:
             if parts:
                 rows, state.static[name] = pa.concat_batches(parts), []
                 brought[self._source(name)] = [StreamDelta(rows, np.zeros(len(rows), dtype=np.int64), step.frontier)]
-        found = spread.advance(state.stages, brought, step, self._last_used())
-        for operator, came, went in found.passed:
+        stepped = spread.advance(state.stages, brought, step, self._last_used())
+        for operator, came, went in stepped.passed:
             counted = state.in_prefix.setdefault(str(self.numbers[id(operator)]), [0, 0])
             counted[0] += came
             counted[1] += went
-        unmatched = {name: found.unmatched.get(self._source(name), no_int64s()) for name in released}
+        unmatched = {name: stepped.unmatched.get(self._source(name), no_int64s()) for name in released}
         self._settle_changes(released, unmatched, out)
         form, schema = self.layout.answers[SHARED]
-        for rows in in_order(found.answers, form, schema):
+        for rows in in_order(stepped.answers, form, schema):
             if len(rows) or form == "latest":
                 out.answer(SHARED, rows)
         state.gates.frontier = step.frontier
@@ -628,22 +630,22 @@ class FragmentPartition:
 
     def _outputs(self, given: Advanced) -> dict[str, Delta]:
         """What is made here of what queries share, by name."""
-        found: dict[str, Delta] = {}
+        outputs: dict[str, Delta] = {}
         if self.layout.consumers and self.consumer is None:
             for name, operator in outputs_of(self.layout.root).items():
                 if id(operator) in self.part.number:
                     delta = given.deltas[self.part.number[id(operator)]]
                     assert isinstance(delta, Delta)
-                    found[name] = delta
-        return found
+                    outputs[name] = delta
+        return outputs
 
     def _step_beside(self, shared: Mapping[str, Delta], step: Step, slides: Mapping[str, int]) -> dict[str, Advanced]:
-        found: dict[str, Advanced] = {}
+        advanced: dict[str, Advanced] = {}
         for key, runner in self.beside.items():
             runner.state = self.state.consumers[key]
             pairs = picked(shared[PAIRS], self._columns[key][PAIRS])
-            found[key] = runner.advance(pairs, shared, step, self._last_used(), slides)
-        return found
+            advanced[key] = runner.advance(pairs, shared, step, self._last_used(), slides)
+        return advanced
 
     def _released(self, name: str, frontier: int) -> StreamDelta:
         rows = self.gates.release(name, frontier)
@@ -672,8 +674,8 @@ class FragmentPartition:
         return max((t for t in last if t is not None), default=BEGINNING)
 
     def _fed(self, name: str, channel: Channel, parts: Sequence[Frame], step: Step) -> Brought:
-        mine = [part for part in parts if part.about.get("channel") == name]
-        return fed(channel, unpacked(mine), self.state.feeds, step, lambda *counted: self._count(channel, *counted))
+        frames = [part for part in parts if part.about.get("channel") == name]
+        return fed(channel, unpacked(frames), self.state.feeds, step, lambda *counted: self._count(channel, *counted))
 
     def _static(self, name: str, channel: Channel, step: Step) -> Brought:
         parts, self.state.static[name] = self.state.static[name], []
@@ -727,7 +729,7 @@ class FragmentPartition:
 
 
 def _of_subplan(slides: Mapping[str, int]) -> dict[str, int]:
-    """Those that a query has heard of from the sub-plan that it shares."""
+    """The last slides that a query has heard of from the sub-plan that it shares."""
     return {number.removeprefix(_BELOW): last for number, last in slides.items() if number.startswith(_BELOW)}
 
 

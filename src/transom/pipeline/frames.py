@@ -71,7 +71,7 @@ class Message:
         return replace(self, blob=self.packed(), parts=()) if self.parts else self
 
     def buffers(self) -> Iterator[Buffer]:
-        """What it is packed to, one after the other."""
+        """The buffers that a message is packed to, one after the other."""
         yield from _buffers(self.parts)
         yield self.blob
 

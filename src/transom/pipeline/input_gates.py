@@ -130,8 +130,8 @@ class InputGates:
 
     def leap(self, name: str) -> Leap | None:
         """A row of an input that leapt in time, if others were late because of it."""
-        found = self.state.inputs[name].leap if name in self.inputs else None
-        return None if found is None or not found.late else replace(found)
+        leap = self.state.inputs[name].leap if name in self.inputs else None
+        return None if leap is None or not leap.late else replace(leap)
 
     def hear(self, source: str, now: int, came: bool, polled_at: int | None) -> None:
         """Somebody has looked whether a source has more; if something `came`, its silence begins anew.
@@ -194,12 +194,12 @@ class InputGates:
 
     def _falls_idle(self) -> dict[str, int]:
         """When the inputs that declare it, and of which there is no more now, are idle if nothing comes of them."""
-        found = {}
+        idle_from = {}
         for name in self._timed:
             longest, source = self.inputs[name].definition.idle, self.source_of[name]
             if longest is not None and source in self.state.quiet and not self.state.inputs[name].ended:
-                found[name] = self.state.spoke[source] + longest
-        return found
+                idle_from[name] = self.state.spoke[source] + longest
+        return idle_from
 
     def _reached(self, marks: Mapping[str, int], fell: Mapping[str, int]) -> int:
         """How far the inputs have come that do not wait for those that fell idle, each at its time.
@@ -261,8 +261,8 @@ class InputGates:
         """At the end of all input, if time has not begun: the changes that wait for it."""
         if self.state.origin is not None or self.progress < FOREVER:
             return {}
-        found = {name: self.inputs[name].reject_waiting(state) for name, state in self.state.inputs.items()}
-        return {name: rejected_rows for name, rejected_rows in found.items() if rejected_rows is not None}
+        rejected = {name: self.inputs[name].reject_waiting(state) for name, state in self.state.inputs.items()}
+        return {name: rejected_rows for name, rejected_rows in rejected.items() if rejected_rows is not None}
 
     def stamp(self, count: int, now: int) -> int:
         """The time of the first of `count` rows that have arrived; the others follow at every tick."""

@@ -127,16 +127,16 @@ class Layout:
     @cached_property
     def fragments(self) -> list[Fragment]:
         meeting = None if self.consumers else meeting_columns(self.root, self.emit)
-        found = fragments(self.root, meeting, whole=self.partitions == 1)
-        made_in = self._made_in(found) if self.consumers else {}
+        all_fragments = fragments(self.root, meeting, whole=self.partitions == 1)
+        made_in = self._made_in(all_fragments) if self.consumers else {}
         for consumer in self.consumers:
-            found += _numbered(consumer, consumer.above(self.partitions), len(found) + 1, made_in)
-        return found
+            all_fragments += _numbered(consumer, consumer.above(self.partitions), len(all_fragments) + 1, made_in)
+        return all_fragments
 
-    def _made_in(self, found: list[Fragment]) -> dict[str, int]:
+    def _made_in(self, all_fragments: list[Fragment]) -> dict[str, int]:
         """By the name of an output of the shared plan, the number of the fragment that makes it."""
         return {
-            name: next(part.number for part in found if any(operator is each for each in part.operators))
+            name: next(part.number for part in all_fragments if any(operator is each for each in part.operators))
             for name, operator in outputs_of(self.root).items()
         }
 
@@ -144,9 +144,9 @@ class Layout:
     def names(self) -> dict[int, Name]:
         """By the number of a fragment, what it is called in every layout that its query is in."""
         own = len(self.fragments) - sum(len(consumer.above(self.partitions)) for consumer in self.consumers)
-        found = [(SHARED, number) for number in range(1, own + 1)]
-        found += [(each.spec.name, part.number) for each in self.consumers for part in each.above(self.partitions)]
-        return dict(enumerate(found, 1))
+        names = [(SHARED, number) for number in range(1, own + 1)]
+        names += [(each.spec.name, part.number) for each in self.consumers for part in each.above(self.partitions)]
+        return dict(enumerate(names, 1))
 
     @cached_property
     def numbers(self) -> dict[Name, int]:
@@ -174,8 +174,8 @@ class Layout:
         """How the work of the join is put in order; only where all of it is in one partition can it be."""
         if self.partitions > 1 or not isinstance(self.root.node, SharedJoin) or not self.consumers:
             return None
-        found = schedule_of(self.consumers[0].spec.of_join, self.consumers[0].catalogue, batches=True)
-        return found if isinstance(found, Schedule) else None
+        schedule = schedule_of(self.consumers[0].spec.of_join, self.consumers[0].catalogue, batches=True)
+        return schedule if isinstance(schedule, Schedule) else None
 
     @cached_property
     def tick(self) -> int:
@@ -198,11 +198,11 @@ class Layout:
     @cached_property
     def stage_number(self) -> dict[int, int]:
         """The stage that each fragment is in, by the number of the fragment."""
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         for fragment in self.fragments:
-            feeding = [found[e.fragment] for e in fragment.exchanges if e.fragment is not None]
-            found[fragment.number] = 1 + max(feeding, default=0)
-        return found
+            feeding = [numbers[e.fragment] for e in fragment.exchanges if e.fragment is not None]
+            numbers[fragment.number] = 1 + max(feeding, default=0)
+        return numbers
 
     @cached_property
     def stage_count(self) -> int:
@@ -215,29 +215,29 @@ class Layout:
     def sources(self) -> dict[str, Definition]:
         """Streams and tables that the query reads."""
         scans = [o for o in self.operators if isinstance(o.node, StreamScan | TableScan)]
-        found: dict[str, Definition] = {}
+        definitions: dict[str, Definition] = {}
         for name in map(scanned, scans):
             definition = self.catalogue.relations[name]
             assert isinstance(definition, StreamDefinition | TableDefinition)
-            found[name] = definition
-        return found
+            definitions[name] = definition
+        return definitions
 
     @cached_property
     def channels(self) -> list[Channel]:
-        found: list[Channel] = []
+        channels: list[Channel] = []
         accounted: set[str] = set()
         for fragment in self.fragments:
             query, number = self.names[fragment.number]
             for i, exchange in enumerate(fragment.exchanges):
                 name = f"{number}.{i}"
                 if exchange.source is None:
-                    found.append(Channel(name, query, fragment.number, exchange))
+                    channels.append(Channel(name, query, fragment.number, exchange))
                     continue
                 source = exchange.source.lower()
                 accounts = source not in accounted
-                found.append(Channel(name, query, fragment.number, exchange, self._read(source), accounts))
+                channels.append(Channel(name, query, fragment.number, exchange, self._read(source), accounts))
                 accounted.add(source)
-        return found
+        return channels
 
     def channels_of(self, source: str) -> list[Channel]:
         return [p for p in self.channels if p.exchange.source is not None and p.exchange.source.lower() == source]

@@ -33,7 +33,7 @@ rejects such a row
     late: int = 0
 
     def check(self) -> None:
-        """That what a checkpoint holds can be one."""
+        """Check that what a checkpoint holds can be a leap."""
         need(self.before < self.to and self.late >= 0)
 
     def leave_behind(self, late: Int64s) -> None:
@@ -56,5 +56,5 @@ def find_leap(indexes: Int64s, t: Int64s, greatest: int, least: int) -> tuple[in
     """The largest jump of the greatest time, if it is one: the place of the row, and from where to where it is."""
     before = np.maximum.accumulate(np.concatenate([[greatest], t[:-1]]))
     jump = int((t - before).argmax())
-    found = int(indexes[jump]), int(before[jump]), int(t[jump])
-    return found if found[2] - found[1] > least else None
+    leap = int(indexes[jump]), int(before[jump]), int(t[jump])
+    return leap if leap[2] - leap[1] > least else None

@@ -50,7 +50,7 @@ class PipelineState:
 
     @property
     def whole(self) -> StageMemory:
-        """That of the stage, where there is one for all of the plan."""
+        """The memory of the stage, where there is one for all of the plan."""
         (whole,) = self.stages
         return whole
 

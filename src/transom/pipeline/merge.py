@@ -52,14 +52,14 @@ def in_order(answers: Sequence[pa.RecordBatch], emit_name: str, schema: pa.Schem
 
 def entering(rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
     """Which rows of changes are +."""
-    found: npt.NDArray[np.bool_] = pc.equal(rows.column(0), "+").to_numpy(zero_copy_only=False)
-    return found
+    flags: npt.NDArray[np.bool_] = pc.equal(rows.column(0), "+").to_numpy(zero_copy_only=False)
+    return flags
 
 
 def value_numbers(columns: Sequence[pa.Array], rows: int) -> Int64s:
     """Equal rows, equal numbers; in no order."""
-    found: Int64s = _encoded(columns, rows).indices.to_numpy()
-    return found
+    numbers: Int64s = _encoded(columns, rows).indices.to_numpy()
+    return numbers
 
 
 def _encoded(columns: Sequence[pa.Array], rows: int) -> pa.DictionaryArray:
@@ -74,5 +74,5 @@ def value_ranks(columns: Sequence[pa.Array], rows: int) -> Int64s:
     order = pc.sort_indices(texts.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    found: Int64s = rank[texts.indices.to_numpy()]
-    return found
+    ranks: Int64s = rank[texts.indices.to_numpy()]
+    return ranks

@@ -42,11 +42,11 @@ def kept_by(subplan: Operator) -> list[KeptNote]:
     """What a join keeps of each side; nothing to note of a plan that is none, and stays as it is."""
     if not isinstance(subplan.node, SharedJoin):
         return []
-    found = []
+    notes = []
     for indexes, window in zip(subplan.node.side_columns, subplan.inputs, strict=True):
         node = window.node
-        found.append(KeptNote(list(indexes), length_of(node.spec) if isinstance(node, Window) else None))
-    return found
+        notes.append(KeptNote(list(indexes), length_of(node.spec) if isinstance(node, Window) else None))
+    return notes
 
 
 def migrated(was: PartState, kept: Sequence[KeptNote], subplan: Operator, part: Part) -> PartState:
@@ -107,19 +107,19 @@ def _migrated_work(old: FragmentPartition, new: FragmentPartition) -> ScheduledM
 def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[PartitionId, PartitionState]:
     """The memories of partitions that were not there before: they know how far time has come, as every old one does."""
     gates = like.state.gates
-    known = {source: gates.inputs[name] for name, source in like.source_of.items()}
-    found: dict[PartitionId, PartitionState] = {}
+    gates_of_source = {source: gates.inputs[name] for name, source in like.source_of.items()}
+    states: dict[PartitionId, PartitionState] = {}
     for name, number in new.numbers.items():
         for partition in range(0 if name in old.numbers else new.partitions_of(number)):
             fresh = FragmentPartition(new, number, partition)
             inputs = {
                 channel: replace(
-                    known[source],
+                    gates_of_source[source],
                     waiting=[],
                     ledger=Ledger(),
-                    partitions={name: replace(mark) for name, mark in known[source].partitions.items()},
+                    partitions={name: replace(mark) for name, mark in gates_of_source[source].partitions.items()},
                 )
                 for channel, source in fresh.source_of.items()
             }
-            found[number, partition] = replace(fresh.state, gates=replace(gates, inputs=inputs, seen={}))
-    return found
+            states[number, partition] = replace(fresh.state, gates=replace(gates, inputs=inputs, seen={}))
+    return states

@@ -126,9 +126,9 @@ def cancelled(values: Int64s, entered: Mask) -> Mask:
     both = np.repeat(np.minimum(came, left), size)
     index = np.arange(len(values)) - np.repeat(first, size)  # in the group: those that left come first
     index -= np.where(came_in, np.repeat(left, size), 0)
-    found = np.empty(len(values), dtype=np.bool_)
-    found[by] = index < both
-    return found
+    flags = np.empty(len(values), dtype=np.bool_)
+    flags[by] = index < both
+    return flags
 
 
 def netted(rows: pa.RecordBatch) -> pa.RecordBatch:

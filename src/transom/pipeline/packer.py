@@ -223,8 +223,8 @@ class Packer:
         in_order = name not in self._layout.unordered
         if gate.definition.time.bound == 0 and in_order and isinstance(gate.definition, StreamDefinition):
             times = times[:1]  # no admitted row is older than the first, and that one is admitted
-        known = np.unique(np.concatenate([split.firsts, times]))
-        split.firsts, split.more = known[:MOST_FIRSTS], split.more or len(known) > MOST_FIRSTS
+        firsts = np.unique(np.concatenate([split.firsts, times]))
+        split.firsts, split.more = firsts[:MOST_FIRSTS], split.more or len(firsts) > MOST_FIRSTS
 
     def _reject(
         self, name: str, gate: InputGate, batch: pa.RecordBatch, codes: Any, times: Int64s, split: InputSplit
@@ -265,16 +265,16 @@ class Packer:
             rows = batch.select(list(channel.columns))
             if t is not None:
                 rows = rows.append_column("", pa.array(t, pa.int64()))
-            found, wanted = None, None
+            by_partition, wanted = None, None
             if self._sifts:
                 scanned = self._layout.as_scanned(name, batch)
-                found, wanted = rows_by_partition(
+                by_partition, wanted = rows_by_partition(
                     channel.exchange, scanned, self._layout.partitions_of(channel.fragment)
                 )
-            if found is None:
+            if by_partition is None:
                 all_rows = np.arange(len(batch), dtype=np.int64) if wanted is None else wanted
-                found = np.array_split(all_rows, self._layout.partitions_of(channel.fragment))
-            for partition, positions in enumerate(found):
+                by_partition = np.array_split(all_rows, self._layout.partitions_of(channel.fragment))
+            for partition, positions in enumerate(by_partition):
                 yield from self._add(channel, partition, "rows", rows, positions)
             if channel.accounts and wanted is not None and t is not None:
                 unwanted = np.delete(np.arange(len(batch), dtype=np.int64), wanted)
@@ -297,15 +297,15 @@ class Packer:
     ) -> Iterator[Message]:
         if not len(positions):
             return
-        mine = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
+        part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
         partition_id = channel.fragment, partition
         # Numbered: blobs of one task may come to a partition in another order than they were sent.
         about: dict[str, Any] = {"kind": kind, "channel": channel.name, "sender": self._sender, "number": self._number}
         if self._source_partition is not None:
             about["source_partition"] = self._source_partition
         self._number += 1
-        self._parts[partition_id].append(Frame(about, mine))
-        self._sizes[partition_id] += mine.nbytes
+        self._parts[partition_id].append(Frame(about, part))
+        self._sizes[partition_id] += part.nbytes
         if self._sizes[partition_id] >= MOST_BYTES:
             yield self._flush(partition_id)
 

@@ -255,8 +255,8 @@ class Part:
         return {id(o): s[0].last for o, s in windows if s and isinstance(s[0], SlideRangeWindowState | WindowedState)}
 
     def _horizon(self, operator: Operator, state: PartState, last_used: int, slides: Mapping[int, int]) -> int:
-        known = {**slides, **self.last_of_slides(state)}
-        return max([last_used, *(known[id(window)] for window in slide_windows_below(operator))])
+        last_of = {**slides, **self.last_of_slides(state)}
+        return max([last_used, *(last_of[id(window)] for window in slide_windows_below(operator))])
 
     def _kernel(
         self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, final: bool

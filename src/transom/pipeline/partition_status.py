@@ -50,15 +50,15 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         )
     }
     slides = {
-        partition.numbers[id(operator)]: known.report.totals()
+        partition.numbers[id(operator)]: kernel_state.report.totals()
         for operator, memory in zip(partition.part.operators, state.part.operators, strict=True)
-        for known in memory
-        if isinstance(known, SlideJoinState)
+        for kernel_state in memory
+        if isinstance(kernel_state, SlideJoinState)
     }
     changes: dict[int, list[list[str]]] = {}
     for part, hosted in partition.hosted(state):
         for operator, memory in zip(part.operators, hosted.operators, strict=True):
-            lines = [known.lines() for known in memory if isinstance(known, AdaptiveState)]
+            lines = [kernel_state.lines() for kernel_state in memory if isinstance(kernel_state, AdaptiveState)]
             if lines:
                 changes.setdefault(partition.numbers[id(operator)], []).extend(lines)
     return {
@@ -90,20 +90,20 @@ def _scheduled(memory: ScheduledMemory) -> list[float]:
 
 def _done(part: Part, state: PartState, numbers: Mapping[int, int]) -> dict[int, list[float]]:
     """By the number of an operator, what it has done and what it keeps."""
-    found: dict[int, list[float]] = {}
+    counts: dict[int, list[float]] = {}
     for operator, counters, memory in part.states(state, part.operators):
         done = [counters.rows_in, counters.rows_out, counters.ends_out, counters.seconds]
-        found[numbers[id(operator)]] = [*done, state_bytes(memory), state_rows(memory)]
-    return found
+        counts[numbers[id(operator)]] = [*done, state_bytes(memory), state_rows(memory)]
+    return counts
 
 
 def _added(parts: Iterable[Mapping[int, Sequence[float]]]) -> dict[int, list[float]]:
     """What several places did, by the number of an operator."""
-    found: dict[int, list[float]] = {}
+    totals: dict[int, list[float]] = {}
     for part in parts:
         for number, done in part.items():
-            found[number] = [a + b for a, b in zip(found[number], done, strict=True)] if number in found else [*done]
-    return found
+            totals[number] = [a + b for a, b in zip(totals[number], done, strict=True)] if number in totals else [*done]
+    return totals
 
 
 def kept_in(partition: FragmentPartition) -> list[Kept]:
@@ -118,6 +118,6 @@ def _kept_in(partition: FragmentPartition) -> Iterator[Kept]:
     for key, runner in partition.beside.items():
         parts.append((runner.part, partition.state.consumers[key].part, runner.numbers, shared))
     for part, state, numbers, before in parts:
-        for one, memory in zip(part.operators, state.operators, strict=True):
-            name = f"#{before + numbers[id(one)] + 1} {title(one.kind, one.tactic.name)}"
+        for operator, memory in zip(part.operators, state.operators, strict=True):
+            name = f"#{before + numbers[id(operator)] + 1} {title(operator.kind, operator.tactic.name)}"
             yield name, state_rows(memory), state_bytes(memory)

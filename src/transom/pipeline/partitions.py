@@ -106,35 +106,35 @@ class Partitions:
         self, memories: Sequence[StageMemory], released: Mapping[str, Sequence[StreamDelta]], step: Step, last_used: int
     ) -> Stepped:
         """From `step.before` to `step.frontier`, stage by stage. For `last_used` see `Part.step`."""
-        found = Stepped()
+        stepped = Stepped()
         rows = 0
         for source, parts in released.items():
             count = sum(map(len, parts))
             rows += count
-            found.passed += [(scan, 0, count) for scan in self._scans.get(source, ())]
+            stepped.passed += [(scan, 0, count) for scan in self._scans.get(source, ())]
         each = self._worker_pool.each if self._worker_pool is not None and rows >= MANY_ROWS else _in_turn
         sent: dict[str, list[Sent]] = {channel.name: [] for channel in self.layout.channels}
         inputs = [channel for channel in self._inputs if released.get(_source(channel))]
         spread = each([partial(self._spread, channel, released[_source(channel)]) for channel in inputs])
         for channel, (given, passed) in zip(inputs, spread, strict=True):
             sent[channel.name] = given
-            found.passed += passed
+            stepped.passed += passed
         slides: dict[int, int] = {}
         for at_stage in self._by_stage:
             tasks = [partial(self._step, self.all[i], memories[i], sent, step, last_used, slides) for i in at_stage]
             for i, (answer, unmatched, going, passed) in zip(at_stage, each(tasks), strict=True):
-                found.passed += passed
+                stepped.passed += passed
                 if answer is not None:
-                    found.answers.append(answer)
+                    stepped.answers.append(answer)
                 for name, delta in going:
                     sent[name].append(delta)
-                self._note_unmatched(self.all[i], unmatched, sent, found)
+                self._note_unmatched(self.all[i], unmatched, sent, stepped)
             if step.frontier == FOREVER:  # nobody asks before
-                last_used = max([last_used, *self._last_matched(at_stage, sent, found)])
+                last_used = max([last_used, *self._last_matched(at_stage, sent, stepped)])
                 for i in at_stage:
                     for window, last in self.all[i].stage.part.last_of_slides(memories[i].part).items():
                         slides[window] = max(last, slides.get(window, last))
-        return found
+        return stepped
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class Partitions:
         return Partition(fragment, number, stage, tuple(channels), sends)
 
     def _columns(self, channel: Channel) -> tuple[int, ...] | None:
-        """Those of a stream that anybody reads, where its rows move as they are; None for all."""
+        """The columns of a stream that anybody reads, where its rows move as they are; None for all."""
         definition = self.layout.sources[_source(channel)]
         if channel.exchange.prefix or isinstance(definition, TableDefinition):
             return None
@@ -167,12 +167,12 @@ class Partitions:
     def _counted_once(self) -> dict[str, list[int]]:
         """By channel the operators on its way, without those that are in the pushed-down prefix of an earlier one,
         too."""
-        found: dict[str, list[int]] = {}
-        known: set[int] = set()
+        counted: dict[str, list[int]] = {}
+        seen: set[int] = set()
         for channel in self.layout.channels:
-            found[channel.name] = [id(operator) for operator in channel.exchange.prefix if id(operator) not in known]
-            known.update(found[channel.name])
-        return found
+            counted[channel.name] = [id(operator) for operator in channel.exchange.prefix if id(operator) not in seen]
+            seen.update(counted[channel.name])
+        return counted
 
     def _count(self, channel: Channel, passed: Passed) -> Callable[[Operator, int, int], None]:
         counted = self._counted[channel.name]
@@ -186,7 +186,7 @@ class Partitions:
     def _spread(self, channel: Channel, parts: Sequence[StreamDelta]) -> tuple[list[Sent], Passed]:
         """The rows of an input behind the way, and who gets which."""
         passed: Passed = []
-        found = []
+        shares = []
         partitions, partitioning = self.layout.partitions_of(channel.fragment), channel.exchange.partitioning
         for number, part in enumerate(parts):
             inner = apply_prefix(channel.exchange.prefix, part, self._count(channel, passed))
@@ -197,15 +197,15 @@ class Partitions:
             read = self._read[channel.name]
             if read is not None:
                 inner = replace(inner, values=inner.values.select(list(read)))
-            found.append(Sent(number, inner, positions))
-        return found, passed
+            shares.append(Sent(number, inner, positions))
+        return shares, passed
 
     def _as_scanned(self, channel: Channel, values: pa.RecordBatch) -> pa.RecordBatch:
         return values if channel.exchange.prefix else self.layout.as_scanned(_source(channel), values)
 
     def _step(
         self,
-        mine: Partition,
+        partition: Partition,
         memory: StageMemory,
         sent: Mapping[str, Sequence[Sent]],
         step: Step,
@@ -215,23 +215,23 @@ class Partitions:
         step = replace(step, open_ids=memory.part.open_ids)
         passed: Passed = []
         brought = {
-            channel.name: self._brought(channel, mine.number, sent[channel.name], memory, step)
-            for channel in mine.channels
+            channel.name: self._brought(channel, partition.number, sent[channel.name], memory, step)
+            for channel in partition.channels
         }
-        given = mine.stage.advance(memory, brought, step, last_used, slides)
+        given = partition.stage.advance(memory, brought, step, last_used, slides)
         going: list[tuple[str, Sent]] = []
-        for channel, number in mine.sends:
+        for channel, number in partition.sends:
             delta = given.deltas[number]
             if is_something(delta):
                 to = self.layout.partitions_of(channel.fragment)
-                positions = spread_rows(channel, delta.values, mine.number, to, self._count(channel, passed))
-                going.append((channel.name, Sent(mine.number, delta, positions)))
+                positions = spread_rows(channel, delta.values, partition.number, to, self._count(channel, passed))
+                going.append((channel.name, Sent(partition.number, delta, positions)))
         return given.rows, given.unmatched, going, passed
 
     def _brought(self, channel: Channel, number: int, sent: Sequence[Sent], memory: StageMemory, step: Step) -> Brought:
-        rows = [one for each in sent for one in each.rows(number)]
+        rows = [part for each in sent for part in each.rows(number)]
         if channel.exchange.fragment is not None:
-            return fed(channel, (rows, [one for each in sent for one in each.ends]), memory.feeds, step, None)
+            return fed(channel, (rows, [part for each in sent for part in each.ends]), memory.feeds, step, None)
         values, t = self._gathered(channel, rows)
         if self.layout.sources[_source(channel)].time is not None:
             return StreamDelta(values, t, step.frontier)
@@ -243,9 +243,9 @@ class Partitions:
         schema = (prefix[-1].schema if prefix else self.layout.sources[_source(channel)].columns).held()
         if not rows:
             return empty_batch(schema), no_int64s()
-        batches = [one.values for one in rows]
+        batches = [part.values for part in rows]
         values = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        t = rows[0].times[0] if len(rows) == 1 else np.concatenate([one.times[0] for one in rows])
+        t = rows[0].times[0] if len(rows) == 1 else np.concatenate([part.times[0] for part in rows])
         read = self._read[channel.name]
         if read is None:
             return values, t
@@ -254,18 +254,22 @@ class Partitions:
         return pa.RecordBatch.from_arrays(arrays, schema=schema), t
 
     def _note_unmatched(
-        self, mine: Partition, unmatched: Mapping[str, Int64s], sent: Mapping[str, Sequence[Sent]], found: Stepped
+        self,
+        partition: Partition,
+        unmatched: Mapping[str, Int64s],
+        sent: Mapping[str, Sequence[Sent]],
+        stepped: Stepped,
     ) -> None:
         """Positions among all changes, by those among the ones that came here."""
-        for channel in mine.channels:
+        for channel in partition.channels:
             if channel.accounts and channel.name in unmatched:
                 (changes,) = sent[channel.name]
-                known = found.unmatched.get(_source(channel), no_int64s())
-                here = changes.positions[mine.number][unmatched[channel.name]]
-                found.unmatched[_source(channel)] = np.sort(np.concatenate([known, here]))
+                noted = stepped.unmatched.get(_source(channel), no_int64s())
+                here = changes.positions[partition.number][unmatched[channel.name]]
+                stepped.unmatched[_source(channel)] = np.sort(np.concatenate([noted, here]))
 
     def _last_matched(
-        self, at_stage: Iterable[int], sent: Mapping[str, Sequence[Sent]], found: Stepped
+        self, at_stage: Iterable[int], sent: Mapping[str, Sequence[Sent]], stepped: Stepped
     ) -> Iterator[int]:
         """The times of the last changes that tables have taken in a stage."""
         for channel in {channel.name: channel for i in at_stage for channel in self.all[i].channels}.values():
@@ -276,7 +280,7 @@ class Partitions:
             if isinstance(definition, TableDefinition) and definition.time is not None:
                 for changes in sent[channel.name]:
                     assert isinstance(changes.delta, StreamDelta)
-                    t = np.delete(changes.delta.t, found.unmatched.get(source.lower(), no_int64s()))
+                    t = np.delete(changes.delta.t, stepped.unmatched.get(source.lower(), no_int64s()))
                     yield from t[-1:].tolist()
 
 

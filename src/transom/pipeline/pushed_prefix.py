@@ -54,8 +54,8 @@ def rows_by_partition(
     inner, positions = passed(exchange.prefix, values, count)
     if exchange.partitioning.kind != "keys":
         return None, positions
-    found = spread_by(exchange.partitioning.keys, inner, partitions)
-    return (found if positions is None else [positions[part] for part in found]), positions
+    by_partition = spread_by(exchange.partitioning.keys, inner, partitions)
+    return (by_partition if positions is None else [positions[part] for part in by_partition]), positions
 
 
 def spread_by(keys: Sequence[Expression], values: pa.RecordBatch, partitions: int) -> list[Int64s]:

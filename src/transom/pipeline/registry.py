@@ -20,14 +20,14 @@ from transom.pipeline.net import NetState
 
 def with_parts(classes: Iterable[type]) -> tuple[type, ...]:
     """Classes of state, and those that their fields are declared to hold."""
-    found: dict[type, None] = {}
+    all_classes: dict[type, None] = {}
     pending = list(classes)
     while pending:
-        known = pending.pop()
-        if known not in found:
-            found[known] = None
-            pending += [part for hint in typing.get_type_hints(known).values() for part in _dataclasses(hint)]
-    return tuple(sorted(found, key=lambda known: known.__name__))
+        class_ = pending.pop()
+        if class_ not in all_classes:
+            all_classes[class_] = None
+            pending += [part for hint in typing.get_type_hints(class_).values() for part in _dataclasses(hint)]
+    return tuple(sorted(all_classes, key=lambda class_: class_.__name__))
 
 
 def _dataclasses(hint: object) -> Iterator[type]:

@@ -66,17 +66,17 @@ class Routes:
 
 
 @jit
-def note_routes(open_ids, to, nodes, head, following, known):  # type: ignore[no-untyped-def]
+def note_routes(open_ids, to, nodes, head, following, partition_of):  # type: ignore[no-untyped-def]
     """How many of the nodes are in use then: an open row id of several rows may have a list with that partition
     already."""
     used = 0
     for i in range(len(open_ids)):
         at = head[open_ids[i]]
-        while at >= 0 and known[at] != to[i]:
+        while at >= 0 and partition_of[at] != to[i]:
             at = following[at]
         if at < 0:
             node = nodes[used]
-            known[node] = to[i]
+            partition_of[node] = to[i]
             following[node] = head[open_ids[i]]
             head[open_ids[i]] = node
             used += 1
@@ -84,13 +84,13 @@ def note_routes(open_ids, to, nodes, head, following, known):  # type: ignore[no
 
 
 @jit
-def take_routes(open_ids, te, head, following, known, partitions):  # type: ignore[no-untyped-def]
+def take_routes(open_ids, te, head, following, partition_of, partitions):  # type: ignore[no-untyped-def]
     """Open row ids and ends by partition, within bounds; and the nodes of their lists, which are empty then."""
     bounds = np.zeros(partitions + 1, dtype=np.int64)
     for open_id in open_ids:
         at = head[open_id] if open_id < len(head) else -1
         while at >= 0:
-            bounds[known[at] + 1] += 1
+            bounds[partition_of[at] + 1] += 1
             at = following[at]
     bounds = np.cumsum(bounds)
     cursor = bounds[:-1].copy()
@@ -104,10 +104,10 @@ def take_routes(open_ids, te, head, following, known, partitions):  # type: igno
         at = head[open_ids[i]]
         head[open_ids[i]] = -1
         while at >= 0:
-            index = cursor[known[at]]
+            index = cursor[partition_of[at]]
             out_id[index] = open_ids[i]
             out_te[index] = te[i]
-            cursor[known[at]] += 1
+            cursor[partition_of[at]] += 1
             gone[count] = at
             count += 1
             at = following[at]

@@ -64,8 +64,8 @@ def packed_times(times: Int64s) -> list[int]:
     >>> packed_times(np.array([1_700_000_000_000_000, 1_700_000_000_000_250]))
     [1700000000000000, 250]
     """
-    found: list[int] = np.diff(times, prepend=0).tolist()
-    return found
+    differences: list[int] = np.diff(times, prepend=0).tolist()
+    return differences
 
 
 def unpacked_times(packed: Sequence[int]) -> Int64s:
@@ -77,19 +77,19 @@ def digest(parts: Iterable[Frame], first: int | None) -> list[Frame]:
 
     What follows the clock and what does not stay apart: they have clocks of their own.
     """
-    found: dict[tuple[bool, str | None], Seen] = {}
+    by_split: dict[tuple[bool, str | None], Seen] = {}
     for part in parts:
         seen = part.about
         of = {name: seen[name] for name in ("source", "sender", "source_partition")}
-        known = found.setdefault((seen["follows"], seen["source_partition"]), {**_USUAL, **of})
-        known["rows_in"] += seen["rows_in"]
-        known["now"] = _greater(known["now"], seen["now"])
-        known["greatest"] = _greater(known["greatest"], seen["greatest"])
+        total = by_split.setdefault((seen["follows"], seen["source_partition"]), {**_USUAL, **of})
+        total["rows_in"] += seen["rows_in"]
+        total["now"] = _greater(total["now"], seen["now"])
+        total["greatest"] = _greater(total["greatest"], seen["greatest"])
         for flag in ("ended", "at_end", "follows", "begun"):
-            known[flag] = known[flag] or seen[flag]
-        known["firsts"] = [] if first is None or known["begun"] else [first]
-    return [seen_frame(**known) for known in found.values()]
+            total[flag] = total[flag] or seen[flag]
+        total["firsts"] = [] if first is None or total["begun"] else [first]
+    return [seen_frame(**total) for total in by_split.values()]
 
 
-def _greater(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else max(one, other)
+def _greater(left: int | None, right: int | None) -> int | None:
+    return right if left is None else left if right is None else max(left, right)

@@ -127,8 +127,8 @@ def step(
     cached state was, whose room is given to others as soon as it is put down again.
     """
     plan = partition.layout.fingerprint
-    known = log.header()
-    header = Header(plan, partition.fragment.number, partition.partition) if known is None else Header.of(known)
+    text = log.header()
+    header = Header(plan, partition.fragment.number, partition.partition) if text is None else Header.of(text)
     if header.plan != plan:
         raise of_another_plan()
     state = cache.take(header.token) if header.token else None
@@ -155,8 +155,8 @@ def recovered(partition: FragmentPartition, log: WrittenLog, start: Start = lamb
 
 def _rebuilt(partition: FragmentPartition, log: WrittenLog, header: Header, start: Start) -> PartitionState:
     """The memory as of the header."""
-    known = None if header.snapshot else start()
-    partition.state = partition.start() if known is None else partition.restored(known, PARTITION_CLASSES)
+    saved = None if header.snapshot else start()
+    partition.state = partition.start() if saved is None else partition.restored(saved, PARTITION_CLASSES)
     for i, count in enumerate(header.parts):
         entry = header.first + i
         data = b"".join(log.read(entry, part) for part in range(count))
@@ -171,10 +171,10 @@ def _rebuilt(partition: FragmentPartition, log: WrittenLog, header: Header, star
 def _reject_another_past(partition: FragmentPartition, header: Header) -> None:
     """What was emitted rests on the time that had been reached: under another law rows would be emitted twice, or
     never."""
-    found = partition.reached_times
-    other = next((name for name, at in header.reached_times.items() if found.get(name) != at), None)
+    reached = partition.reached_times
+    other = next((name for name, at in header.reached_times.items() if reached.get(name) != at), None)
     if other is not None:
-        came, had = (_instant(at) for at in (found.get(other), header.reached_times[other]))
+        came, had = (_instant(at) for at in (reached.get(other), header.reached_times[other]))
         raise CheckpointError(
             f"memory was made again from its log, and the time of {other} came to {came}, where it had come to {had}",
             remedy="declare streams as they were, put the checkpoint back from a copy, or start with an empty folder",
@@ -190,8 +190,8 @@ def _append(partition: FragmentPartition, log: Log, header: Header, came: Sequen
     entry = header.first + len(header.parts)
     size = max(size, LEAST_BYTES)
     if header.log_bytes + size > codec.saved_bytes(partition.state):
-        for known, part in header.entries():
-            log.remove(known, part)
+        for old_entry, part in header.entries():
+            log.remove(old_entry, part)
         written = log.write(entry, codec.buffers(partition.state))
         header.first, header.parts, header.log_bytes, header.snapshot = entry, [], 0, True
     else:
@@ -217,9 +217,9 @@ def _together(came: Sequence[Message], decided: Sequence[Any]) -> Iterator[Buffe
 def _apart(data: bytes) -> tuple[list[Message], list[Any]]:
     buffer, end = pa.py_buffer(data), len(data) - 4
     sizes, decided = json.loads(data[end - int.from_bytes(data[end:], "little") : end])
-    found: list[Message] = []
+    messages: list[Message] = []
     at = 0
     for size in sizes:
-        found.append(Message(SINK, 0, FRAMES, buffer[at : at + size]))  # whose they are, is known
+        messages.append(Message(SINK, 0, FRAMES, buffer[at : at + size]))  # whose they are, is known
         at += size
-    return found, decided
+    return messages, decided

@@ -38,7 +38,7 @@ def is_something(delta: Brought) -> bool:
 
 
 def nothing_like(delta: Brought) -> Brought:
-    """As a delta of that kind and of these columns, which brings nothing; in no step, so it is good for all."""
+    """A delta of the same kind and columns that brings nothing; it belongs to no step, so it is good for all."""
     values = empty_batch(delta.values.schema)
     if isinstance(delta, Delta):
         return Delta(values, _NONE, _NONE, _NONE, BEGINNING)
@@ -56,17 +56,17 @@ def _is_punctual(kind: type) -> bool:
 
 
 def _timed(kernels: tuple[Kernel, ...]) -> list[tuple[int, Punctual]] | None:
-    """Those of an operator's kernels that can tell when they are due, and their places; None where one cannot.
+    """The kernels of an operator that can tell when they are due, and their indexes; None where one cannot.
 
     For one without a memory nothing is ever due by itself, so it need not be asked.
     """
-    found: list[tuple[int, Punctual]] = []
+    timed: list[tuple[int, Punctual]] = []
     for index, kernel in enumerate(kernels):
         if not _is_punctual(type(kernel)):
             return None
         if kernel.start() is not None:
-            found.append((index, cast(Punctual, kernel)))
-    return found
+            timed.append((index, cast(Punctual, kernel)))
+    return timed
 
 
 class Timers:
@@ -84,7 +84,7 @@ class Timers:
         self._nothing: list[Any] = []
         self._timely: list[int] = []
         self._wanted: list[int] = []
-        self._known: set[int] = set()
+        self._queued: set[int] = set()
 
     def begin(self, state: Any, brought: Mapping[str, Brought], frontier: int) -> list[Any]:
         """A step of the operators with this state. Then ask who is wanted, and note what each of those gave.
@@ -101,7 +101,7 @@ class Timers:
             self._timely = [n for n in self._timely if self._timed_kernels[n] != [] or self._next_timers[n] < FOREVER]
         next_timer = self._next_timers
         self._wanted = [n for n in self._timely if next_timer[n] < frontier]  # in order, so it is a heap
-        self._known = set(self._wanted)
+        self._queued = set(self._wanted)
         for channel, delta in brought.items():
             if is_something(delta):
                 self._want(self._readers.get(channel, ()))
@@ -134,6 +134,6 @@ class Timers:
 
     def _want(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            if number not in self._known:
-                self._known.add(number)
+            if number not in self._queued:
+                self._queued.add(number)
                 heappush(self._wanted, number)
