@@ -38,7 +38,7 @@ def bitmap_of(valid: Bytes | None) -> pa.Buffer | None:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether it is held as a text or a byte string."""
+    """Whether a value of this type is held as a text or a byte string."""
     return type_.id in _TEXTS or is_nested(type_)
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 
 class Decisions:
-    """Those of one step, in their order, as JSON can hold them. `recorded` are those of a step that is taken again.
+    """The decisions of one step, in their order, as JSON can hold them.
+
+    `recorded` are those of a step that is taken again.
 
     >>> first = Decisions()
     >>> first.make(lambda: "full"), first.made

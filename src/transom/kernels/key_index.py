@@ -96,7 +96,7 @@ class KeyIndex:
         return rank[inverse]
 
     def compacted(self) -> KeyIndex:
-        """Without the room for more."""
+        """The index without the room for more keys."""
         high = self.slots.high
         return KeyIndex(self.slots, self.head, self.next[:high], self.hashes[:high], self.keys.first(high))
 

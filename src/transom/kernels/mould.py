@@ -93,7 +93,7 @@ class ColumnAddresses:
 
 
 class Mould:
-    """For batches of `rows` rows in these columns, all of fixed width and without NULLs."""
+    """The mould for batches of `rows` rows in these columns, all of fixed width and without NULLs."""
 
     def __init__(self, schema: pa.Schema, rows: int) -> None:
         empty = [fixed_array(type_, np.zeros(rows, dtype=storage_dtype(type_)), None) for type_ in schema.types]

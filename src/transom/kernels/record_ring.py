@@ -168,7 +168,7 @@ class RecordRing:
 
     @property
     def _text_bytes(self) -> int:
-        """From the oldest text to the newest."""
+        """How many bytes of the arena lie between the oldest text and the newest."""
         return self.used - self.first + (self._room if self.used < self.first else 0)
 
     def write(self, first: int, arrays: Sequence[pa.Array]) -> None:
@@ -205,7 +205,7 @@ class RecordRing:
         self.used += size
 
     def _make_room(self, size: int) -> None:
-        """So that `size` bytes fit behind `used`."""
+        """Make the arena such that `size` bytes fit behind `used`."""
         if self.used >= self.first:
             if self.used + size <= self._room:
                 return

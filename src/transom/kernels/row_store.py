@@ -164,7 +164,7 @@ class RowStore:
         return RowStore(capacity, columns)
 
     def first(self, capacity: int) -> RowStore:
-        """The same rows without the room for more: all of them are in slots below `capacity`. Nothing is copied."""
+        """The store without the room for more: all rows are in slots below `capacity`. Nothing is copied."""
         columns: list[FixedColumn | TextColumn] = []
         for column in self.columns:
             valid = None if column.valid is None else column.valid[:capacity]

@@ -42,5 +42,5 @@ class SealedKernel:
 
 
 def sealed(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
-    """Those that remember something, without their memory."""
+    """The kernels, those that remember something without their memory."""
     return tuple(kernel if kernel.start() is None else SealedKernel(kernel) for kernel in kernels)

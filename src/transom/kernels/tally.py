@@ -238,7 +238,7 @@ def _joined(parts: Sequence[Int64s]) -> Int64s:
 
 @jit
 def nowhere_left(keys, counts, entry_of):  # type: ignore[no-untyped-def]
-    """Those of the keys that count nothing any more, each once. `entry_of` is -1 everywhere before and after."""
+    """The keys that count nothing any more, each once. `entry_of` is -1 everywhere before and after."""
     gone = np.empty(len(keys), dtype=np.int64)
     count = 0
     for k in keys:

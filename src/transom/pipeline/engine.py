@@ -54,7 +54,7 @@ class Engine(Protocol):
         """Go to the present progress, and give each query what came out for it; whether time or work went on."""
 
     def catch_up(self, emit_rows: Emit) -> bool:
-        """Nothing has come: there is time for results that were put off; whether there were any."""
+        """Make results that were put off, as nothing has come; whether there were any."""
 
     @property
     def holds_rows(self) -> bool:

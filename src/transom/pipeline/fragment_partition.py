@@ -198,7 +198,7 @@ class FragmentPartition:
         return out.messages()
 
     def status(self) -> Message:
-        """How it is doing, for the driver; to say so takes a walk through all that is kept."""
+        """How the partition is doing, for the driver; to say so takes a walk through all that is kept."""
         return status_message(self.partition, partition_status(self))
 
     def close(self) -> None:
@@ -438,7 +438,7 @@ class FragmentPartition:
     # --- a step ------------------------------------------------------------------------------------------------------
 
     def _advance(self, before: int, frontier: int, origin: int, parts: Sequence[Frame], out: Outgoing) -> None:
-        """In several steps where a batch is large: what is alive at a time stays small, and near the processor."""
+        """Advance in several steps where a batch is large: so what is alive at a time stays small, and in the cache."""
         if self.consumer is not None and self.consumer.begin is not None:
             origin = self.consumer.begin
         for at in self._stops(before, frontier):
@@ -666,7 +666,7 @@ class FragmentPartition:
             counted[1] += went
 
     def _last_used(self) -> int:
-        """Of streams what was seen anywhere counts; it is asked for when all of it has been used."""
+        """The time of the last row used; of streams what was seen anywhere counts, as all of it is used by then."""
         last = [
             s.last_used if isinstance(self.gates.inputs[n].definition, TableDefinition) else s.greatest
             for n, s in self.state.gates.inputs.items()

@@ -105,7 +105,7 @@ class InputGates:
         return self.inputs[name].watermark(state)
 
     def _watermark_at(self, name: str, now: int) -> int:
-        """Where it will be at `now`, if nothing comes and the run follows its inputs."""
+        """Where the watermark will be at `now`, if nothing comes and the run follows its inputs."""
         state = self.state.inputs[name]
         if not state.ended and self.stamped(name):
             return max(self._arrival_watermark, floor_to_tick(now, self.tick))

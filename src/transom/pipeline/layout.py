@@ -187,7 +187,7 @@ class Layout:
 
     @cached_property
     def operators(self) -> list[Operator]:
-        """In the order of EXPLAIN."""
+        """The operators of the plan in the order of EXPLAIN."""
         return list(self.root.walk())
 
     @cached_property
@@ -272,7 +272,7 @@ class Layout:
         return any(operator.tactic.counts_rows(operator) for operator in self.operators)
 
     def as_scanned(self, source: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """In the columns of the relation: a table may have one beside them that reports the change."""
+        """Rows in the columns of the relation: a table may have one beside them that reports the change."""
         definition = self.sources[source]
         if isinstance(definition, StreamDefinition):
             return rows

@@ -58,7 +58,7 @@ class NetEmit:
         return state.alive.lifetimes.next_timer
 
     def write(self, state: NetState, rows: Delta | Changelog, step: Step) -> pa.RecordBatch:
-        """Nothing yet: see `flush`."""
+        """Note the rows; what they come to is written by `flush`."""
         if isinstance(rows, Changelog):
             entered = np.arange(len(rows)) >= rows.departed
             emitted = [signs(entered), *as_compared(rows.values).columns]
@@ -174,7 +174,7 @@ def netted_by_key(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
 
 
 def upserts(rows: pa.RecordBatch, key: Key) -> pa.RecordBatch:
-    """Without what has left of keys for which something has entered.
+    """The rows without what has left of keys for which something has entered.
 
     >>> upserts(pa.record_batch({"change": ["-", "-", "+"], "k": [1, 2, 2], "a": [5, 6, 7]}), (0,)).to_pylist()
     [{'change': '-', 'k': 1, 'a': 5}, {'change': '+', 'k': 2, 'a': 7}]

@@ -43,7 +43,7 @@ class OutputWriter:
 
     @staticmethod
     def of(root: Operator, emit: str) -> OutputWriter:
-        """For the rows of an operator."""
+        """The writer for the rows of an operator."""
         name = output_form(root, emit)
         if name == "changes" and _emitted_directly(root):
             return OutputWriter(name, ChangesEmit(root.schema, direct=True))

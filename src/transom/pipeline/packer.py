@@ -168,7 +168,7 @@ class Packer:
         yield self._side(unreadable(self._layout.sources[name].name, rejected))
 
     def end(self, name: str) -> None:
-        """There is nothing more of this input."""
+        """Note that there is nothing more of this input."""
         self._splits.setdefault((name, None), InputSplit()).ended = True
 
     def finish(self) -> Iterator[Message]:

@@ -317,7 +317,7 @@ def owned(state: Any) -> Iterator[Int64s]:
 
 
 def _slides(operator: Operator) -> bool:
-    """Whether it emits snapshots at multiples of slides, and has to know where these end."""
+    """Whether the operator emits snapshots at multiples of slides, and has to know where these end."""
     if isinstance(operator.node, SlideJoin):
         return True
     return isinstance(operator.node, ToStream) and bool(slide_windows_below(operator))

@@ -45,7 +45,7 @@ def seen_frame(source: str, sender: int, **seen: Any) -> Frame:
 
 
 def brief(part: Frame) -> Frame:
-    """Without what is as usual."""
+    """The note without what is as usual."""
     return Frame({name: value for name, value in part.about.items() if name not in _USUAL or value != _USUAL[name]})
 
 

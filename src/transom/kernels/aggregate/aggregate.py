@@ -129,7 +129,7 @@ class AggregateState:
         return [self.shown[self.shown != -1]]
 
     def compacted(self) -> AggregateState:
-        """Without the room for more groups; and where no row is alive, without what was kept for groups and rows."""
+        """The state without the room for more groups; with no row alive, without what was kept for groups and rows."""
         high = min(self.keys.slots.high, len(self.rows))  # numbers that were given back were never used
         if not high:
             return self
@@ -395,7 +395,7 @@ class AggregateKernel:
         )
 
     def words_of(self, c: int, words: Int64s) -> tuple[Int64s, Int64s, cells.Words, Int64s]:
-        """Of a call, from those of all: top, high, low, count."""
+        """The words of one call out of those of all calls: top, high, low, count."""
         at, kind = self.table[c, loop.LAST], self.table[c, loop.KIND]
         own = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
         n, *others = own
@@ -504,7 +504,7 @@ class AggregateKernel:
             state.texts.free(slots * self.text_width + text)
 
     def result_type(self, c: int) -> pa.DataType:
-        """That of the results of a call."""
+        """The type of the results of a call."""
         return self.schema.types[len(self.keys) + c]
 
     def _result(self, state: AggregateState, c: int, spec: AggregateSpec, words: Int64s) -> pa.Array:

@@ -26,7 +26,7 @@ def slot_of(values: Any, slot: Any) -> Any:
 
 @overload(slot_of)
 def _slot_of(values, slot):  # type: ignore[no-untyped-def]
-    """Which of the two it is, is known when it is compiled."""
+    """Which of the two kinds of values there is, is settled when the loop is compiled."""
     if len(values) == 2:
         return lambda values, slot: slot
     return lambda values, slot: values[2][slot]

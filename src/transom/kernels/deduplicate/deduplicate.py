@@ -60,7 +60,7 @@ class DeduplicateKernel:
         return DeduplicateState()
 
     def next_timer(self, state: DeduplicateState) -> int:
-        """Nothing happens by itself."""
+        """Never: nothing happens here by itself."""
         return FOREVER
 
     def step(self, state: DeduplicateState, inputs: tuple[StreamDelta], step: Step) -> StreamDelta:

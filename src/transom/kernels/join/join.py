@@ -62,7 +62,7 @@ class JoinState:
         self.addresses = ColumnAddresses([self.left.rows, self.right.rows], [self.left.mask, self.right.mask])
 
     def compacted(self) -> JoinState:
-        """Without the room for more, where nothing open knows rows by their positions."""
+        """The state without the room for more, where nothing open knows rows by their positions."""
         if not isinstance(self.left, RingSide) or not isinstance(self.right, RingSide) or not self._settled:
             return self
         return JoinState(self.left.trimmed(), self.right.trimmed())

@@ -110,7 +110,7 @@ class RingSide(JoinSide):
         return positions
 
     def lay(self, slots: Int64s, rows: Arrivals) -> None:
-        """They lie side by side, but where the ring begins again: which is much faster than one by one."""
+        """Write rows into slots that lie side by side, but where the ring begins again: much faster than one by one."""
         for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():
             done = (first - int(slots[0])) & self.mask
             count = behind - first

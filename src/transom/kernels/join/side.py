@@ -72,7 +72,7 @@ def arrivals(delta: Delta, keys: Sequence[pa.Array]) -> Arrivals:
 
 
 def key_store(keyed: bool) -> RowStore:
-    """For the bytes of keys, where they are needed."""
+    """A store for the bytes of keys, which holds none where the hashes are enough."""
     return RowStore.of([pa.binary()] if keyed else [])
 
 

@@ -135,7 +135,7 @@ class NestedLoopTactic(JoinTactic):
         return SINGLE, SINGLE
 
     def predicate(self, operator: Operator) -> JoinKeys:
-        """Nothing is looked up: equalities are asked of all pairs."""
+        """The predicate without keys: nothing is looked up, equalities are asked of all pairs."""
         keys = _keys(operator)
         parts: list[Expression] = []
         for left, right in zip(keys.left, keys.right, strict=True):

@@ -133,7 +133,7 @@ class AdaptiveKernel:
     final: bool = False
 
     def whole(self, schema: pa.Schema, final: bool) -> AdaptiveKernel:
-        """The same where there is nothing to merge: it gives the results, in this schema."""
+        """The kernel where there is nothing to merge: it gives the results, in this schema."""
         return replace(self, spec=replace(self.spec, partial=False, schema=schema), final=final)
 
     @cached_property

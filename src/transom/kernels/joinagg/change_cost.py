@@ -39,7 +39,7 @@ class Prices:
         return self.row + self.pair * pairs + self.group * groups
 
     def to_change(self, rows: float, pairs: float) -> float:
-        """What it costs to take over so many rows, with the pairs that they make."""
+        """What a change costs that takes over so many rows, with the pairs that they make."""
         return self.taken_row * rows + self.taken_pair * pairs
 
 

@@ -115,7 +115,7 @@ class CreditKernel:
             book.more(room.totals)
 
     def _filter(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom, book: CreditRoom) -> None:
-        """With a residual: candidate tuples in blocks, of which those that satisfy it count."""
+        """Make candidate tuples in blocks; those that satisfy the residual count."""
         event, last, going = 0, 0, False
         index = np.zeros(len(self.spec.input_types), dtype=np.int64)
         rows = (live.entries, live.rows.part)
@@ -188,7 +188,7 @@ def walk(event, going, index, events, rows, rules, cells, book, room):  # type: 
 def apply(  # type: ignore[no-untyped-def]
     event, last, pair, of_event, members, events, rows, rules, cells, book, room
 ):
-    """The same, up to event `last`, for matches that were found before; of that one, some may be among them, too."""
+    """As `walk`, up to event `last`, for tuples matched before; some of event `last` may be among them, too."""
     t, slot, sign, _ = events
     entries, part = rows
     _, _, table, width, grouping = rules

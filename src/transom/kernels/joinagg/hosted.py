@@ -76,10 +76,10 @@ class HostedTactic(Protocol):
         """The keys of the groups that show something, and the open row ids of what they show."""
 
     def adopt(self, state: Any, open_ids: Int64s, instead: Int64s) -> None:
-        """What it shows under `open_ids` is shown under those of `instead`."""
+        """The rows that the tactic shows under `open_ids` are shown under the ids of `instead` from now on."""
 
     def close(self, state: Any, step: Step) -> None:
-        """It is put down: nobody waits for open row ids that are known to itself alone."""
+        """The tactic is put down: nobody waits for the open row ids that it alone knows."""
 
 
 @dataclass

@@ -103,7 +103,7 @@ class IncrementalKernel:
             room.more()
 
     def _filter(self, live: LiveRows, events: LifetimeEvents, room: GroupRoom) -> None:
-        """With a residual: candidate pairs in blocks, of which those that satisfy it count. With arguments that read
+        """Make candidate pairs in blocks; those that satisfy the residual count. With arguments that read
         both inputs: these are computed for the pairs that count, so that none fails for others."""
         event, going = 0, False
         index = np.zeros(2, dtype=np.int64)
@@ -183,7 +183,7 @@ def walk(event, at, events, rows, rules, cells, room):  # type: ignore[no-untype
 
 @jit
 def apply(pair, of_event, members, made, events, part, rules, cells, room):  # type: ignore[no-untyped-def]
-    """The same for pairs that were found before, from number `pair` on."""
+    """Apply the events' pairs that were matched before, as `walk` does its own, from number `pair` on."""
     t, slot, sign, _ = events
     _, _, table, width, grouping = rules
     key = np.zeros(max(len(grouping), 1), dtype=np.int64)

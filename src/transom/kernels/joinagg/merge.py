@@ -221,6 +221,6 @@ class MergeAggregateKernel:
 
     @cached_property
     def extremes(self) -> JoinAggregateSpec:
-        """The same with MIN and MAX alone: only their arguments are kept as cells."""
+        """The spec with MIN and MAX alone: only their arguments are kept as cells."""
         calls = tuple(call for call in self.spec.calls if call.function in ("min", "max"))
         return replace(self.spec, calls=calls)

@@ -147,14 +147,14 @@ def shape_of(node: Aggregate) -> Shape | None:
 
 
 def equal(left: Expression, right: Expression) -> Expression:
-    """That two expressions that equalities hold equal are."""
+    """The condition that two expressions are equal, which equalities hold to be."""
     if left.type != right.type:  # integers of different width
         left, right = Cast(left, BIGINT), Cast(right, BIGINT)
     return Call("=", (left, right), BOOLEAN)
 
 
 def named(expression: Expression, relation: Relation) -> Expression:
-    """With the names that the columns have there, so that equal expressions are equal."""
+    """The expression with the names that the columns have in the relation, so that equal expressions are equal."""
     schema = relation.schema
 
     def rename(part: Expression) -> Expression:

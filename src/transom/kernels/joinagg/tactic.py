@@ -51,7 +51,7 @@ class JoinAggregateTactic(Tactic):
     @classmethod
     @abstractmethod
     def chosen(cls, shape: Shape, not_taken: tuple[tuple[str, str], ...]) -> JoinAggregateTactic:
-        """For an aggregate over a join that it can run."""
+        """The tactic for an aggregate over a join that it can run."""
 
     def describe(self, operator: Operator) -> str:
         """The calls, and what they are over: `partial` where other partitions have more of the same group."""

@@ -165,7 +165,7 @@ def chained(entries, size):  # type: ignore[no-untyped-def]
 
 @jit
 def rows_gone(departed, entries):  # type: ignore[no-untyped-def]
-    """Those of which none is left, each once: while it is listed its count says -1."""
+    """The rows of which none is left, each once: while a row is listed its count says -1."""
     gone = np.empty(len(departed), dtype=np.int64)
     count = 0
     for slot in departed:

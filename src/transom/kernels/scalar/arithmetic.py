@@ -72,7 +72,7 @@ def _integer(call: Call) -> Kernel:
 
 
 def _integer_failure(call: Call, values: tuple[Value, ...]) -> Exception:
-    """Which row it was; looked for only once something has failed."""
+    """The error that names the first row that failed; looked for only once something has."""
     bound = 1 << call.type.bit_width - 1
     for row, numbers in enumerate(zip(*(a.to_pylist() for a in as_arrays(values)), strict=True)):
         if None in numbers:

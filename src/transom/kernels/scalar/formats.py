@@ -153,7 +153,7 @@ def _pattern(pieces: list[Piece]) -> str:
 
 
 def _any_case(name: str) -> str:
-    """Not by (?i), to which some letters beyond ASCII are the same."""
+    """A pattern for a name in either case; not by (?i), which takes some letters beyond ASCII for the same."""
     return "".join(f"[{letter.upper()}{letter.lower()}]" for letter in name)
 
 

@@ -42,7 +42,7 @@ def length(value: Value) -> Value:
 
 
 def as_element(value: Value) -> Value:
-    """For ARRAY_AGG."""
+    """A value as the element that ARRAY_AGG collects."""
     return nested.elements(as_arrays((value,))[0])
 
 

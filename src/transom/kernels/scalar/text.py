@@ -113,7 +113,7 @@ def cut_is_safe(call: Call) -> bool:
 
 
 def _check_cut(call: Call, values: tuple[Value, ...], least: int = -_CUT) -> None:
-    """Of a text that is NULL nothing is cut, so nothing fails."""
+    """Fail where a text cannot be cut at a number; of a text that is NULL nothing is cut, so nothing fails."""
     text, *numbers = as_arrays(values)
     there = reduce(pc.and_, [pc.is_valid(column) for column in (text, *numbers)])
     for column in numbers:
@@ -177,7 +177,7 @@ def _split_part(text: str, separator: str, index: int) -> str:
 
 
 def split_index(text: Value, separator: Value, index: Value) -> Value:
-    """As in Flink: counted from 0, and NULL where there is no such part."""
+    """A part of a text, as in Flink: counted from 0, and NULL where there is no such part."""
     if isinstance(separator, pa.Scalar) and isinstance(index, pa.Scalar) and separator.as_py():
         at = index.as_py()
         if at is not None and 0 <= at < 2**31 - 1:

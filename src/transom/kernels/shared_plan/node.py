@@ -11,7 +11,7 @@ from transom.plan.algebra import Relation
 
 @dataclass(frozen=True)
 class SharedPlan(Relation):
-    """It does not say what it is made from: nothing of the query that reads it may be moved below."""
+    """A plan that queries share, as a leaf: it does not say what it is made from, so nothing is moved below it."""
 
     columns: Schema
 

@@ -58,7 +58,7 @@ class WindowedKernel:
         return min((int(part.ta.min()) for part in state.waiting), default=FOREVER)
 
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> WindowedKernel:
-        """The same, giving only some of its columns, in this order and under these names."""
+        """The kernel that gives only some of the columns, in this order and under these names."""
         return replace(self, columns=tuple(self.columns[i] for i in picks), schema=schema)
 
     def step(self, state: WindowedState, inputs: tuple[Delta], step: Step) -> Delta:

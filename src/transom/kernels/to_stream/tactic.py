@@ -52,7 +52,7 @@ class RStreamTactic(ToStreamTactic):
 
 
 class DirectStreamTactic(ToStreamTactic):
-    """Nothing has to be counted: all rows know their end when they come."""
+    """Emits rows as they begin or end: nothing has to be counted, as all rows know their end when they come."""
 
     states = (AliveRows,)
     counted: ClassVar[type[ToStreamTactic]]

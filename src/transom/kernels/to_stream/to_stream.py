@@ -53,7 +53,7 @@ class ToStreamState:
         need(bool((self.shown >= 0).all()) and not self.shown[high:].any())
 
     def compacted(self) -> ToStreamState:
-        """Without the room for more; RSTREAM knows values by their numbers, so there it stays as it is."""
+        """The state without the room for more; RSTREAM knows values by their numbers, so there it stays as it is."""
         return self if len(self.shown) else ToStreamState(self.tally.trimmed())
 
     def compacted_bytes(self) -> int:

@@ -139,7 +139,7 @@ def change_places(t, key, diff, rank, nodes, trees, shown, entry_of, texts):  # 
 
 @borrowing
 def change_rows(nodes, trees, v, diff, function, texts):  # type: ignore[no-untyped-def]
-    """So many more rows of a value, or fewer; nobody is shown otherwise."""
+    """Count so many more rows of a value, or fewer; nobody is shown otherwise."""
     if nodes[v, WEIGHT] == 0:
         nodes[v, WEIGHT] = diff
         link(nodes, trees, v, function != ROW_NUMBER, texts)

@@ -70,7 +70,7 @@ def same_group(a, b, texts):  # type: ignore[no-untyped-def]
 
 @borrowing
 def add_up(nodes, v, rows, groups):  # type: ignore[no-untyped-def]
-    """There are so many more rows and groups below this node and all above it."""
+    """Count so many more rows and groups below this node and all above it."""
     while v >= 0:
         nodes[v, ROWS] += rows
         nodes[v, GROUPS] += groups
