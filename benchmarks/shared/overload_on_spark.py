@@ -57,8 +57,8 @@ def measure_on_spark(policy: str, rush: Rush, rate: float) -> Outcome:
     began = [0.0]
 
     def rows(name: str) -> Iterator[pa.RecordBatch]:
-        """One row or so, and when that has been worked on the others by the clock."""
-        now = 1e-3
+        """One row, and when that has been worked on the others by the clock."""
+        now = 1.5 / plan[0][1]
         while True:
             batch = world.rows(name, now)
             came[name].append(batch)
