@@ -9,8 +9,9 @@ import json as json_text
 import re
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -28,7 +29,7 @@ from transom.core.errors import (
     OptionError,
     QueryError,
 )
-from transom.core.location import Within
+from transom.core.location import Within, held_path
 from transom.core.text import visible
 from transom.core.values import Value
 from transom.flight.answer_history import AnswerHistory, Kept, with_history
@@ -57,7 +58,7 @@ from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
 from transom.program.query_specs import OnRows, SpecBuilder, handing
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, Run, RunOptions, Runtime, ending_of, until_full
+from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, RunOptions, Runtime, ending_of, until_full
 from transom.program.streaming_query import StreamingQuery
 from transom.program.workspace import Workspace
 from transom.runtimes.local.runtime import LocalRuntime
@@ -116,6 +117,8 @@ class Session:
         self._runs: list[BackgroundRun] = []
         self._added_to: BackgroundRun | None = None
         self._follow = False
+        self._checkpoint: str | None = None
+        """Of the queries of `add`: whether they follow their inputs, and where they are kept."""
         self._monitor: Monitor | None = None
         self._logs = False
         self._servers: list[MonitoringServer | FlightSqlServer] = []
@@ -349,7 +352,7 @@ class Session:
         name: str | None = None,
         emit: Emit = "changes",
         on_rows: OnRows | None = None,
-        follow: bool = False,
+        follow: bool | None = None,
         replace: bool = False,
     ) -> StreamingQuery:
         """A query that joins those which `add` has brought already, between two steps of theirs.
@@ -358,7 +361,8 @@ class Session:
         others have reached, and its answer is that of the query alone with its origin set to there. Otherwise it reads
         its inputs from their beginning. Its rows are handed to `on_rows`, in the thread of the queries, or kept in
         memory. With the first query `follow` is decided for all: whether they wait for more rows at the end of an
-        input. An input that is a Python iterable may keep whoever adds a query waiting for the next row.
+        input; later ones may leave it out. An input that is a Python iterable may keep whoever adds a query waiting
+        for the next row. `together` gives the queries a checkpoint.
 
         >>> session = Session()
         >>> for name in "ab":
@@ -380,14 +384,16 @@ class Session:
         ['query-1']
         >>> session.close()
         """
-        planned = self._only(text)
+        active = self._added_to is not None and not self._added_to.over
+        planned = self._only(text, checkpoint=self._checkpoint if active else None)
         _check_takers(planned, on_rows, None)
         called = self._free_name(name, replace) or self._next_name()
         while True:
             background = self._added_to
             if background is None or background.over:
-                background, self._follow = BackgroundRun(self._open_run(follow), "added queries"), follow
-            if follow != self._follow:
+                background, self._follow = self._open_run(bool(follow), None), bool(follow)
+                background.run.begin()
+            if follow not in (None, self._follow):
                 raise OptionError(
                     f"the queries that run {'' if self._follow else 'do not '}follow their inputs",
                     remedy=f"write follow={self._follow}, or stop them first",
@@ -400,6 +406,51 @@ class Session:
                 self._added_to = background
                 background.start()
             return self._hold(planned, query, background)
+
+    @contextmanager
+    def together(self, *, checkpoint: str | None = None, follow: bool = False) -> Iterator[None]:
+        """The queries that `add` brings within the block begin together, at its end; no others of `add` may be active.
+
+        With a folder as `checkpoint` they, and those that are added later, are kept there: all of their state, how far
+        the inputs are read, and what their sinks have. A run that begins with that folder resumes where the last one
+        was. A query that was there then, by its name and its text, goes on as if nothing had stopped; a query that was
+        not begins as one that comes to the others; one that is not added again is forgotten. A query that was stopped
+        while others went on is not there any more.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> session = Session()
+        >>> join = "ISTREAM(SELECT a.k FROM a [RANGE 9 SECONDS] JOIN b [RANGE 9 SECONDS] ON a.k = b.k)"
+        >>> for name, second in (("a", 1), ("b", 3)):
+        ...     session.stream(name, [{"t": f"2024-05-01 10:00:0{second}", "k": 1}], time="t")
+        >>> with TemporaryDirectory() as folder:
+        ...     with session.together(checkpoint=folder):
+        ...         first = session.add(join, name="first")
+        ...     _ = first.await_termination(timeout=60)
+        ...     for name in "ab":
+        ...         session.append(name, [{"t": "2024-05-01 10:00:08", "k": 1}])
+        ...     with session.together(checkpoint=folder):
+        ...         again = session.add(join, name="first")
+        ...     _ = again.await_termination(timeout=60)
+        >>> len(first.result), len(again.result)
+        (0, 1)
+        """
+        if self._added_to is not None and not self._added_to.over:
+            raise QueryError(
+                "queries of add are active already, and have begun",
+                remedy="add the others to them, or stop() them first",
+            )
+        background = self._added_to = self._open_run(follow, checkpoint)
+        self._follow = follow
+        try:
+            yield
+            background.run.begin()
+        except BaseException as error:
+            background.abandon(error)
+            raise
+        if background.run.queries:
+            background.start()
+        else:
+            background.abandon(None)
 
     @property
     def queries(self) -> list[StreamingQuery]:
@@ -597,7 +648,13 @@ class Session:
         _check_limit(planned)
         dead_letters, answer = self._workspace.inputs.dead_letters, handing(on_rows)
         builder = SpecBuilder(
-            self._workspace.screen, emit, self._follow, None, dead_letters, answer, taps=self._workspace.taps
+            self._workspace.screen,
+            emit,
+            self._follow,
+            rejected=dead_letters,
+            answer=answer,
+            checkpoint=self._checkpoint,
+            taps=self._workspace.taps,
         )
         return builder.specs([planned], [name])[0]
 
@@ -638,10 +695,14 @@ class Session:
         taken = {query.name for query in self.queries}
         return next(name for number in count(1) if (name := f"query-{number}") not in taken)
 
-    def _open_run(self, follow: bool) -> Run:
-        run = self._workspace.runtime.open(RunOptions(ending_of(follow, None, None), every=1))
+    def _open_run(self, follow: bool, checkpoint: str | None) -> BackgroundRun:
+        self._checkpoint = held_path(checkpoint, self._workspace.catalogue.within)
+        # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
+        every = 1 if self._checkpoint is None else EVERY
+        run_options = RunOptions(ending_of(follow, None, self._checkpoint), self._checkpoint, every)
+        run = self._workspace.runtime.open(run_options)
         run.listeners += self._workspace.listeners
-        return run
+        return BackgroundRun(run, "added queries")
 
 
 def workspace_of(session: Session) -> Workspace:

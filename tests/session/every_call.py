@@ -161,7 +161,10 @@ def start_all(session: Session) -> list[str]:
     added = session.add(
         "SELECT floor FROM floors", name="again", emit="latest", on_rows=handed.append, follow=False, replace=True
     )
-    assert started.await_termination(60) and added.await_termination(60) and handed
+    assert added.await_termination(60)
+    with session.together(checkpoint=None, follow=False):
+        both = session.add("SELECT floor FROM floors", name="both", follow=None)
+    assert started.await_termination(60) and both.await_termination(60) and handed
     return [each.name for each in session.queries]
 
 

@@ -187,7 +187,7 @@ def test_what_cannot_be_added_or_removed_is_reported() -> None:
         with pytest.raises(QueryError, match="'q' is active already"):
             session.add(QUERIES[1], name="q", follow=True)
         with pytest.raises(OptionError, match="follow their inputs"):
-            session.add(QUERIES[1])
+            session.add(QUERIES[1], follow=False)
         with pytest.raises(OptionError, match="cannot be called"):
             session.add(QUERIES[1], name="../q", follow=True)
         again = session.add(QUERIES[1], name="q", follow=True, replace=True)

@@ -82,6 +82,12 @@ class BackgroundRun:
     def start(self) -> None:
         self._thread.start()
 
+    def abandon(self, error: BaseException | None) -> None:
+        """It does not start after all."""
+        self._worker.error, self._worker.over = error, True
+        self.run.abort()
+        self._forgotten.detach()
+
     def add(self, spec: QuerySpec) -> QueryInRun:
         """Between two steps. Raises CancelledError if the run is over before that."""
         if self._is_here:

@@ -87,6 +87,14 @@ class CheckpointFolder:
     def claim(self, manifest: Manifest, begun: bool) -> None:
         """The folder is for these queries; if it has `begun` to be for others, or for another law, they are
         rejected."""
+        written = self.check(manifest, begun)
+        if written is not None and begun:
+            manifest = manifest.after(written)
+        if written != manifest:
+            self.write(MANIFEST, manifest.text().encode())
+
+    def check(self, manifest: Manifest, begun: bool) -> Manifest | None:
+        """What the folder is for, which these queries are not to differ from."""
         written = self.manifest()
         if written is not None and written.runtime != manifest.runtime:
             raise CheckpointError(
@@ -96,9 +104,7 @@ class CheckpointFolder:
             )
         if written is not None and begun:
             written.reject_another(manifest)
-            manifest = manifest.after(written)
-        if written != manifest:
-            self.write(MANIFEST, manifest.text().encode())
+        return written
 
     def read(self, name: str) -> bytes | None:
         return read(os.path.join(self.folder, name))

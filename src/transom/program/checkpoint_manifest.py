@@ -48,22 +48,27 @@ class Manifest:
     """By the name of every query: what it is, and by their names what its inputs, its options and its sink are.
 
     `columns` are those that were taken from files, by the name of the input: the path, and names with their types.
+    To an `open` run queries come while it goes on, and leave it.
     """
 
     runtime: str
     queries: dict[str, dict[str, Facts]]
     columns: dict[str, Facts] = field(default_factory=dict)
+    open: bool = False
 
     def text(self) -> str:
         return json.dumps({"format": FORMAT, **vars(self)}, indent=2, ensure_ascii=False) + "\n"
 
     @staticmethod
-    def of(runtime: str, specs: Sequence[QuerySpec], shared: Collection[str] = ()) -> Manifest:
+    def of(
+        runtime: str, specs: Sequence[QuerySpec], shared: Collection[str] = (), *, is_open: bool = False
+    ) -> Manifest:
         """`shared` are the queries that share a join with others, of which any but one may come and go."""
         columns = {
             name: _taken(definition) for spec in specs for name, definition in _inputs(spec) if definition.of_files
         }
-        return Manifest(runtime, {spec.name: _facts_of(spec, spec.name in shared) for spec in specs}, columns)
+        queries = {spec.name: _facts_of(spec, spec.name in shared) for spec in specs}
+        return Manifest(runtime, queries, columns, is_open)
 
     @staticmethod
     def read(text: str, folder: str) -> Manifest:
@@ -79,7 +84,9 @@ class Manifest:
             queries = {
                 name: {about: dict(facts) for about, facts in facts_of.items()} for name, facts_of in _items(written)
             }
-            return Manifest(str(written["runtime"]), queries, written.get("columns", {}))
+            return Manifest(
+                str(written["runtime"]), queries, written.get("columns", {}), bool(written.get("open", False))
+            )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise CheckpointError(
                 f"what the checkpoint in '{folder}' is for cannot be read: its manifest is damaged",
@@ -88,6 +95,12 @@ class Manifest:
 
     def reject_another(self, other: Manifest) -> None:
         """Raise for whatever of this one, which was written, is not so in the other one."""
+        if self.open != other.open:
+            which = "queries that come and go" if self.open else "queries that begin together"
+            raise CheckpointError(
+                f"the checkpoint was written by {which}, and is to be resumed by others",
+                remedy=f"{'add them within session.together(..)' if self.open else 'start them as before'}, or {_ANEW}",
+            )
         for having, lacking, gone in ((self, other, "is not there now"), (other, self, "was not there")):
             names = [
                 name for name in having.queries if name not in lacking.queries and not having._comes_and_goes(name)
@@ -109,7 +122,7 @@ class Manifest:
         sunk = {
             name: about for name, about in before.queries.items() if any(fact.startswith("sink ") for fact in about)
         }
-        return Manifest(self.runtime, sunk | self.queries, self.columns)
+        return Manifest(self.runtime, sunk | self.queries, self.columns, self.open)
 
     def taken(self) -> dict[str, TakenColumns]:
         """The columns that were taken from files."""
@@ -122,7 +135,9 @@ class Manifest:
 
     def _comes_and_goes(self, name: str) -> bool:
         """In this process, queries that share a join come to it and leave it from run to run."""
-        return self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
+        return self.open or (
+            self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
+        )
 
     def _differences(self, other: Manifest) -> Iterator[str]:
         for name in self.queries:

@@ -117,6 +117,9 @@ class Run(Protocol):
 
     def status(self) -> list[Status]: ...
 
+    def begin(self) -> None:
+        """Of an open run: those that are there at first have come, and may resume from the checkpoint."""
+
     def last(self, name: str) -> Progress | None:
         """What the last batch of a query did; None where batches are too small to speak of."""
 
@@ -126,6 +129,9 @@ class Run(Protocol):
     def run(self, watch: Callable[[Run], None] = ...) -> None: ...
 
     def stop(self) -> None: ...
+
+    def abort(self) -> None:
+        """Leave everything as it was at the last checkpoint."""
 
     def add(self, spec: QuerySpec) -> QueryInRun:
         """Between two steps, as `remove`."""
@@ -170,7 +176,7 @@ class Runtime(Protocol):
         """Ready to run, from the checkpoint if there is one."""
 
     def open(self, run_options: RunOptions) -> Run:
-        """A run without queries, to which they can come."""
+        """A run without queries, to which they can come; it is to `begin` before it is run."""
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
         """Run a query, forget its answer, and say what each operator did, in the order of EXPLAIN."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,11 @@ from transom.state import codec
 from transom.state.checks import alike, need
 
 OpenSource = Callable[[Definition], Source]
+
+Left = tuple[list[Saved], pa.RecordBatch | None]
+"""What is kept of a query that has left, which may come back: the epochs of its sinks, and its last snapshot."""
+
+NOBODY: Final[Mapping[str, Left]] = MappingProxyType({})
 
 
 class LocalJob:
@@ -93,7 +99,7 @@ class LocalJob:
         if self.join is None:
             self._intake.narrow(self.engine.subplan.root, catalogue)
         self.queries = [self._query(spec) for spec in specs]
-        self._away: dict[str, tuple[list[Saved], pa.RecordBatch | None]] = {}
+        self._away: dict[str, Left] = {}
         """What is kept of queries that have left the join: they may come back, and go on with their epochs."""
         self._steps = 0
         self._changed = False
@@ -240,8 +246,8 @@ class LocalJob:
             self.queries.append(query)
         return query
 
-    def remove(self, name: str) -> None:
-        """One of several queries goes; what it has written is complete then."""
+    def remove(self, name: str) -> LocalQuery:
+        """One of several queries goes; once its output is closed, what it has written is complete."""
         assert isinstance(self.engine, GroupPipeline)
         with self._stepping:
             query = next(each for each in self.queries if each.name == name)
@@ -249,8 +255,7 @@ class LocalJob:
             query.last = self.status(query)
             self.queries.remove(query)
             self.engine.remove(name)
-        query.output.commit()
-        query.output.close()
+        return query
 
     # --- status ------------------------------------------------------------------------------------------------------
 
@@ -364,10 +369,10 @@ class LocalJob:
         """There is nothing to resume from; a run that died may have left something."""
         self.engine.begin()
 
-    def restore(self, data: bytes) -> None:
+    def restore(self, data: bytes, away: Mapping[str, Left] = NOBODY) -> None:
         """Go on where `save` was called, by the same queries over the same inputs.
 
-        Of those that share a join new ones come in there, and others have left.
+        Of those that share a join new ones come in there, and others have left; `away` had left before.
         """
         saved: Any = codec.decode(data, (InputReading,))
         if not isinstance(saved, dict) or set(saved.get("readings", ())) != set(self._intake.readings):
@@ -378,9 +383,14 @@ class LocalJob:
             alike(dict.fromkeys(self._intake.readings, InputReading()), saved["readings"])
             self._intake.resume(saved["readings"])
             self._steps = int(saved["steps"])
-            self._away = {name: (sinks, saved["latest"][name]) for name, sinks in saved["sinks"].items()}
+            self._away = {**away, **_sinks_of(saved)}
             for query in self.queries:
                 query.output.resume(*self._away.pop(query.name, (None, None)))
+
+    def release_away(self) -> dict[str, Left]:
+        """Queries that have left, from now on the business of whoever asks."""
+        away, self._away = self._away, {}
+        return away
 
     def _plan_as(self, decisions: str, partitions: int) -> None:
         """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
@@ -391,3 +401,14 @@ class LocalJob:
             self.planned, self._partitions = planned, partitions
             self.engine = self._alone(planned)
             self._intake.narrow(self.engine.subplan.root, planned.catalogue)
+
+
+def left_in(data: bytes) -> dict[str, Left]:
+    """What a job that nobody goes on with had kept of its queries."""
+    saved: Any = codec.decode(data, (InputReading,))
+    with codec.restoring():
+        return _sinks_of(saved)
+
+
+def _sinks_of(saved: Any) -> dict[str, Left]:
+    return {name: (sinks, saved["latest"][name]) for name, sinks in saved["sinks"].items()}

@@ -18,7 +18,6 @@ import numpy as np
 
 from transom.pipeline.exhausted import Kept, reported_when_exhausted
 from transom.planner.fingerprint import of_another_plan
-from transom.planner.sharing_shape import Sharable
 from transom.program.checkpoint_folder import STATE, CheckpointFolder
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.clock import Clock, RealClock
@@ -26,7 +25,6 @@ from transom.program.interrupt import Interrupt
 from transom.program.progress import RECENT, Listener, Progress, progress_of, read_rows
 from transom.program.requests import Requests
 from transom.program.run import EVERY, QuerySpec
-from transom.program.sharing import request_of
 from transom.program.status import Status, kept_by
 from transom.runtimes.local.intake import POLL
 from transom.runtimes.local.job import LocalJob
@@ -58,8 +56,7 @@ class LocalRun:
     """Queries that run together. `checkpoint` is a folder, which is for what `manifest` says; it is renewed when there
     is nothing to do, and at least every so many steps (`every`).
 
-    They are reported in the order of `names`, if there is one. `make` makes a query that is added, by what it asks of a
-    join that others may share.
+    They are reported in the order of `names`, if there is one.
     """
 
     def __init__(
@@ -70,12 +67,10 @@ class LocalRun:
         every: int = EVERY,
         clock: Clock | None = None,
         names: Sequence[str] = (),
-        make: Callable[[QuerySpec, Sharable | None], LocalJob] | None = None,
         manifest: Manifest | None = None,
     ) -> None:
         self.jobs = list(jobs)
         self._names = list(names)
-        self._make = make
         self.listeners: list[Listener] = []
         self._checkpoint = None if checkpoint is None else CheckpointFolder(checkpoint)
         self._manifest = manifest
@@ -139,6 +134,9 @@ class LocalRun:
                 return True
         return False
 
+    def begin(self) -> None:
+        """What there is to resume from has been read."""
+
     def _step(self, job: LocalJob) -> bool:
         if not self.listeners:
             return job.step()
@@ -178,12 +176,14 @@ class LocalRun:
         """A checkpoint: sinks prepare, state and offsets are written to one file, sinks commit. Without a folder they
         only commit."""
         if self._checkpoint is not None:
-            self._checkpoint.write(
-                STATE, codec.encode([np.frombuffer(job.prepare_checkpoint(), np.uint8) for job in self.jobs])
-            )
+            self._checkpoint.write(STATE, codec.encode(self._prepared()))
         for job in self.jobs:
             job.commit()
         self._uncommitted = 0
+
+    def _prepared(self) -> object:
+        """What a checkpoint keeps; the sinks have prepared their epochs then."""
+        return [prepared(job) for job in self.jobs]
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
         """To the end that it is to have, or until it is stopped: what was done so far is shown then.
@@ -217,27 +217,15 @@ class LocalRun:
     # --- coming and going --------------------------------------------------------------------------------------------
 
     def add(self, spec: QuerySpec) -> LocalQuery:
-        """A query that was not there before, to whom it shares a join with, if there is one."""
-        assert self._make is not None
-        self._recent.pop(spec.name, None)
-        request = request_of(spec.planned)
-        if isinstance(request, Sharable):
-            for job in self.jobs:
-                if job.join == request.join and not job.finished:
-                    return job.add(spec, request)
-        made = self._make(spec, request if isinstance(request, Sharable) else None)
-        self.jobs.append(made)
-        return made.queries[0]
+        raise AssertionError("queries come to an open run alone")
 
     def remove(self, name: str) -> None:
-        for job in self.jobs:
-            if any(query.name == name for query in job.queries):
-                if len(job.queries) == 1:
-                    job.close()
-                    self.jobs.remove(job)
-                else:
-                    job.remove(name)
-                return
+        job = next((job for job in self.jobs if any(query.name == name for query in job.queries)), None)
+        if job is not None and len(job.queries) == 1:
+            job.close()
+            self.jobs.remove(job)
+        elif job is not None:
+            job.remove(name).output.close()
 
     def submit(self, work: Callable[[], None]) -> Future[None]:
         """Have something done between two steps, by the thread that runs them."""
@@ -268,3 +256,8 @@ class LocalRun:
             job.abort()
         if self._checkpoint is not None:
             self._checkpoint.release()
+
+
+def prepared(job: LocalJob) -> np.ndarray:
+    """What a checkpoint keeps of a job."""
+    return np.frombuffer(job.prepare_checkpoint(), np.uint8)

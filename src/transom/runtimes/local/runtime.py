@@ -23,6 +23,7 @@ from transom.program.sharing import sharing_of
 from transom.program.statistics import this_machine
 from transom.runtimes.local.analyze import measure
 from transom.runtimes.local.job import LocalJob
+from transom.runtimes.local.open_run import OpenRun
 from transom.runtimes.local.run import LocalRun
 
 if TYPE_CHECKING:
@@ -89,10 +90,10 @@ class LocalRuntime:
         return run
 
     def open(self, run_options: RunOptions) -> LocalRun:
-        def make(spec: QuerySpec, request: Sharable | None) -> LocalJob:
-            return self._job([spec], [] if request is None else [request], 0, run_options)
+        def make(spec: QuerySpec, request: Sharable | None, number: int) -> LocalJob:
+            return self._job([spec], [] if request is None else [request], number, run_options)
 
-        return LocalRun((), every=run_options.every, clock=run_options.clock, make=make)
+        return OpenRun(make, checkpoint=run_options.checkpoint, every=run_options.every, clock=run_options.clock)
 
     def _jobs(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> list[LocalJob]:
         """Queries on the same join share it; where the first of them stands they take their turn."""

@@ -78,6 +78,9 @@ class SparkRun:
     def status(self) -> list[Status]:
         return [query.status() for query in self.queries]
 
+    def begin(self) -> None:
+        """Each of the queries finds its own checkpoint."""
+
     def last(self, name: str) -> Progress | None:
         return next(reversed(self.recent(name)), None)
 

@@ -143,6 +143,12 @@ class SparkRuntime:
         return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], context)
 
     def open(self, run_options: RunOptions) -> SparkRun:
+        if run_options.checkpoint is not None:
+            raise OptionError(
+                "queries of add have no checkpoint on Spark",
+                remedy="start them together, or leave checkpoint out",
+            )
+
         def make(spec: QuerySpec, request: Sharable | None) -> SparkQuery:
             self._check([spec], run_options)
             if request is None or spec.emit == "latest" or self._reads_frames(request):
