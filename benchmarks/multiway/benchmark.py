@@ -114,13 +114,13 @@ def experiments(options: Options) -> Experiments:
         paced = [Cell(1, "paced", streams, streams, PER_SECOND, ROUND) for streams in size.paced]
         yield Experiment(paced, lambda cell: [measure_latency(cell, CONTESTANTS, size.in_real_time, cores, paced=True)])
     if 2 in parts:
-        savepoint_files = measured_handover()
+        handover = measured_handover()
 
         def with_probes(cell: Cell) -> list[Outcome]:
             found = measure_latency(cell, CONTESTANTS, size.probes, cores)
             price = found[MJOIN]["join_us"] / (cell.streams - 1)
-            prices = {"probe_us": round(price, 1), "handover_us": round(savepoint_files, 2)}
-            about = {**found.about, **prices, "probe_over_handover": round(price / savepoint_files, 1)}
+            prices = {"probe_us": round(price, 1), "handover_us": round(handover, 2)}
+            about = {**found.about, **prices, "probe_over_handover": round(price / handover, 1)}
             return [replace(found, about=about)]
 
         window = size.candidates * size.values

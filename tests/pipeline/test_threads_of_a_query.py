@@ -15,7 +15,7 @@ from tests.run_in_partitions import Cluster
 from tests.run_locally import Push
 from transom.core.errors import EvaluationError
 from transom.kernels.kernel import Step
-from transom.kernels.multiway import meeting, pace, parallel_mjoin
+from transom.kernels.multiway import pace, parallel_mjoin, probing
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
 from transom.kernels.worker_pool import WorkerPool
 from transom.pipeline.driver import Pipeline
@@ -37,6 +37,7 @@ def its_threads() -> list[threading.Thread]:
 def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever can go over threads does."""
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
+    monkeypatch.setattr(probing, "measured_call", lambda: 0.0)
     monkeypatch.setattr(pace, "sooner", lambda *of: True)
     assert not its_threads()
     yield
@@ -97,7 +98,7 @@ def test_none_is_left_by_a_query_that_fails() -> None:
 
 def test_none_is_left_by_a_task_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     query = begun()
-    monkeypatch.setattr(meeting, "semi_join", lambda *of: 1 / 0)
+    monkeypatch.setattr(probing, "probe_wave", lambda *of: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         query.run()
 

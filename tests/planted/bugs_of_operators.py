@@ -109,6 +109,20 @@ COUNTING: Final = (
 
 JOIN: Final = (
     Bug(
+        "formula_asked_of_one_row_for_all",
+        "kernels/multiway/probe_wave.py",
+        "of[offsets[t] : offsets[t + 1]] = t",
+        "of[offsets[t] : offsets[t + 1]] = 0",
+        "of the rows of a batch the first one decides what the others match",
+    ),
+    Bug(
+        "probe_handed_out_twice",
+        "kernels/compiled_threads.py",
+        "return sheet[COUNT] - left",
+        "return sheet[COUNT] - max(left, 2) * (left > 0)",
+        "one input is probed twice by two threads, and the last one never",
+    ),
+    Bug(
         "pair_of_rows_that_only_touch",
         "kernels/join/lazy_sweep.py",
         "if other_te <= r_ta:",

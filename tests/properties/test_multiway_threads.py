@@ -19,7 +19,7 @@ from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from transom.kernels import shorter_steps
-from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree
+from transom.kernels.multiway import mjoin, pace, parallel_mjoin, parallel_tree, probing
 from transom.kernels.worker_pool import WorkerPool
 from transom.runtimes.reference.history import difference
 
@@ -37,6 +37,7 @@ def test_held_up_threads_change_nothing(tactic: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(WorkerPool, "hook", hold_up)
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
+    monkeypatch.setattr(probing, "measured_call", lambda: 0.0)
     monkeypatch.setattr(pace, "sooner", lambda *of: True)
 
     @over_seeds(f"threads {tactic}", EXAMPLES)

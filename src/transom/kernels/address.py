@@ -64,6 +64,34 @@ def _writer(element: Any, kind: Any) -> Any:
     return intrinsic(typed)
 
 
+def of_the_system(name: str, gives: Any, *takes: Any) -> Callable[..., Any]:
+    """A function of the C library, for compiled loops; addresses are `int64`."""
+    function: Callable[..., Any] = types.ExternalFunction(name, gives(*takes))
+    return function
+
+
+def _atomic(operation: str) -> Any:
+    """A function (address, value) that changes a word at one blow, for all threads, and gives what it was."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw(operation, pointer, arguments[1], "seq_cst")
+
+    def typed(context, address, value):  # type: ignore[no-untyped-def]
+        return types.int64(types.int64, types.int64), code
+
+    return intrinsic(typed)
+
+
+def _pointer(context: Any, address: Any) -> Any:
+    """An address as `carray` takes it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), code
+
+
 def _prefetch(typing_context: Any, address: Any) -> Any:
     """Begin to load what is there into the cache, and wait for nothing."""
 
@@ -91,3 +119,6 @@ copy_int: Final = _copier(ir.IntType(32))
 copy_word: Final = _copier(ir.IntType(64))
 copy_double_word: Final = _copier(ir.IntType(128))
 copy_32_bytes: Final = _copier(ir.VectorType(ir.IntType(8), 32))
+add_atomic: Final = _atomic("add")
+exchange_atomic: Final = _atomic("xchg")
+pointer_to: Callable[..., Any] = intrinsic(_pointer)

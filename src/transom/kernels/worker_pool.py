@@ -20,6 +20,8 @@ from statistics import median
 from threading import Condition, Lock, Thread
 from typing import Any, ClassVar, TypeVar
 
+from transom.kernels.compiled_threads import CompiledThreads, Loop
+
 T = TypeVar("T")
 
 _Job = Callable[[], object]
@@ -50,6 +52,7 @@ class WorkerPool:
         self._lock = Lock()
         self._line = _TaskLine()
         self._helped = 0
+        self._compiled: dict[int, CompiledThreads] = {}
         weakref.finalize(self, _dismiss, self._inbox, self._threads)  # for crews that nobody closed
 
     @property
@@ -65,8 +68,7 @@ class WorkerPool:
         self._call(group.help, min(len(tasks) - 1, self.workers))
         group.lead()
         if group.helped:
-            with self._lock:
-                self._helped += group.helped
+            self.helped(group.helped)
         for _, failure in sorted(group.failures.items()):
             raise failure
         return group.results
@@ -89,6 +91,18 @@ class WorkerPool:
         if failure is not None:
             raise failure
 
+    def compiled(self, loop: Loop) -> CompiledThreads:
+        """As many threads again, that wait within a loop."""
+        threads = self._compiled.get(id(loop))
+        if threads is None:
+            threads = self._compiled[id(loop)] = CompiledThreads(loop, self.workers)
+        return threads
+
+    def helped(self, jobs: int) -> None:
+        """So many jobs were done by threads within loops."""
+        with self._lock:
+            self._helped += jobs
+
     def close(self) -> None:
         """Everything is done, and no thread is left. What tasks raised is forgotten."""
         try:
@@ -97,8 +111,12 @@ class WorkerPool:
             with self._lock:
                 threads = self._threads.copy()
                 _dismiss(self._inbox, self._threads)
+                compiled = list(self._compiled.values())
+                self._compiled.clear()
             for thread in threads:
                 thread.join()
+            for within in compiled:
+                within.close()
 
     def _call(self, job: _Job, wanted: int) -> None:
         """Wake so many threads for a job, or make them if there are not enough yet."""

@@ -259,8 +259,8 @@ def this_machine() -> Machine:
     """This process, which takes the rows of a stream as they come."""
     cores = processors()
     # To five microseconds: a plan is not to hang on chance.
-    savepoint_files = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us
-    return Machine(cores, savepoint_files)
+    handover = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us
+    return Machine(cores, handover)
 
 
 def in_partitions(partitions: int) -> Machine:

@@ -10,7 +10,7 @@ import pytest
 
 from transom.core.delta import Int64s
 from transom.kernels.kernel import OPEN_END
-from transom.kernels.multiway.match_sets import Matches, MatchSets
+from transom.kernels.multiway.match_sets import Matches, MatchSets, WaveMatches
 
 FRONTIER = 20
 
@@ -57,7 +57,7 @@ def test_the_product_is_what_its_sets_make(depth: int, seed: int) -> None:
     given[:, -1] = given[:, -2] + [random.choice([1, 5, 30, 10**6]) for _ in indexes]
     given[given[:, -1] > 10**5, -1] = OPEN_END
     whole = by_definition(given, indexes, found)
-    sets = MatchSets(given, indexes, list(range(2, depth + 2)), found, FRONTIER)
+    sets = MatchSets(given, indexes, list(range(2, depth + 2)), WaveMatches.of(found), FRONTIER)
     ta, te = sets.lifetimes()
     columns = [sets.positions(i).tolist() for i in range(depth + 2)]
     assert [list(row) for row in zip(*columns, ta.tolist(), te.tolist(), strict=True)] == whole
@@ -72,7 +72,7 @@ def test_sets_that_were_cut_short_are_used_as_far_as_all_go() -> None:
     short = Matches(np.array([0, 1]), np.array([[7, 0, 9]]))
     long = Matches(np.array([0, 1, 2]), np.array([[5, 0, 9], [6, 0, 9]]))
     given = np.array([[1, -1, -1, 0, 9]])
-    sets = MatchSets(given, np.arange(1), [1, 2], [long, short], FRONTIER)
+    sets = MatchSets(given, np.arange(1), [1, 2], WaveMatches.of([long, short]), FRONTIER)
     assert [block.tolist() for block, _ in sets.blocks(9)] == [[[1, 5, 7, 0, 9]]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.multiway import tuples
-from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, K, Shape
+from tests.kernels.multiway.tuples import ID, SHAPES, TYPES, F, K, Shape
 from tests.kernels.stepping import Relation, Stepped
 from tests.profile import examples
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels import shorter_steps
-from transom.kernels.multiway import meeting, mjoin, pace, parallel_mjoin
+from transom.kernels.multiway import mjoin, pace, parallel_mjoin, probing
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
 from transom.kernels.multiway.predicate_check import PredicateCheck
@@ -43,7 +43,13 @@ def worker_pool() -> Iterator[WorkerPool]:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything goes by waves, and over threads where there are any."""
     monkeypatch.setattr(parallel_mjoin, "FEW", 0)
-    monkeypatch.setattr(pace, "sooner", lambda worker_pool, *of: True)
+    at_once(monkeypatch, lambda: True)
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch, decide: Callable[[], bool]) -> None:
+    """What is decided in place of prices: with threads at once, or in turn."""
+    monkeypatch.setattr(probing, "measured_call", lambda: 0.0 if decide() else 1e15)
+    monkeypatch.setattr(pace, "sooner", lambda *of: decide())
 
 
 def stir(state: mjoin.MJoinState, random: Random) -> None:
@@ -68,7 +74,7 @@ def test_every_tuple_once_for_as_long_as_all_its_members_live(name: str, seed: i
         patch.setattr(shorter_steps, "SLICE", random.choice([1, 3, 1 << 10]))
         patch.setattr(mjoin, "BLOCK", random.choice([shape.inputs + 2, 40, 1 << 20]))
         patch.setattr(parallel_mjoin, "FEW", random.choice([0, 0, 30]))
-        patch.setattr(pace, "sooner", lambda *of: random.random() < 0.7)
+        at_once(patch, lambda: random.random() < 0.7)
         for frontier in tuples.cuts(random):
             if random.random() < 0.7:
                 stir(stepped.state, random)
@@ -100,7 +106,7 @@ def test_who_does_it_changes_nothing(name: str, worker_pool: WorkerPool, monkeyp
     monkeypatch.setattr(parallel_mjoin, "FEW", 20)
 
     def run(worker_pool: WorkerPool | None, sooner: Iterator[bool], block: int) -> tuple[int, list[str]]:
-        monkeypatch.setattr(pace, "sooner", lambda *of: next(sooner))
+        at_once(monkeypatch, lambda: next(sooner))
         monkeypatch.setattr(mjoin, "BLOCK", block)
         inputs = [Relation(own.lives, TYPES, own.open) for own in lives]
         stepped = Stepped(kernel(shape), worker_pool=worker_pool)
@@ -113,10 +119,8 @@ def test_who_does_it_changes_nothing(name: str, worker_pool: WorkerPool, monkeyp
 
     alone = run(None, cycle([True]), 1 << 20)
     assert alone[0] > 20
-    before = worker_pool.submitted
     monkeypatch.setattr(WorkerPool, "hook", lambda: time.sleep(1e-4))
     assert run(worker_pool, cycle([True]), 1 << 20) == alone
-    assert worker_pool.submitted > before
     assert run(worker_pool, cycle([False, False, True]), 1 << 20) == alone
     assert run(worker_pool, cycle([True, False]), shape.inputs + 2) == alone
 
@@ -149,10 +153,27 @@ def test_predicates_over_two_inputs_are_asked_at_once(
 def test_a_failure_in_a_probe_comes_to_the_caller(
     worker_pool: WorkerPool, always: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meeting, "semi_join", lambda *of: 1 / 0)
+    monkeypatch.setattr(probing, "probe_wave", lambda *of: 1 / 0)
     row = Relation([((1, 1, "a", 0.0, 0), 1, 9)], TYPES)
     with pytest.raises(ZeroDivisionError):
         Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool).feed((row, row, row), [5])
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_others_do_their_share(asked: bool, worker_pool: WorkerPool, always: None) -> None:
+    """Of probes that are long enough for them to wake up; each tuple that passes is there once."""
+    same = tuple(((0, F), (i, F)) for i in (1, 2, 3) if asked)
+    shape = Shape(4, (dict.fromkeys(range(4), K),), same=same)
+    stepped = Stepped(kernel(shape), worker_pool=worker_pool)
+    crowd = [((n, 0, "", float(n if n % 2 else -1), n), 1, 10**6) for n in range(400)]
+    stepped.feed([Relation(crowd * (i > 0), TYPES) for i in range(4)], [2])
+    before, now = worker_pool.submitted, 2
+    while worker_pool.submitted == before and now < 1000:
+        rows = [((n, 0, "", float(n), n), now, 10**6) for n in range(400)]
+        stepped.feed([Relation(rows * (i == 0), TYPES) for i in range(4)], [now + 1])
+        now += 1
+    assert worker_pool.submitted > before
+    assert len(stepped.lives) == (200 if asked else 400) * (now - 2)
 
 
 @pytest.mark.parametrize("name", ["one key of five", "one text", "composite", "star"])

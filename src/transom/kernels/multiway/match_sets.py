@@ -16,11 +16,11 @@ from typing import Final
 import numpy as np
 
 from transom.core.delta import Int64s
+from transom.kernels.formula import NO_MEMBERS
 from transom.kernels.jit import inlined, jit
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.multiway.pruned_walk import Formulas, pruned_walk
 
-_NO_MEMBERS: Final = np.empty((0, 3), dtype=np.int64)
 _NO_COLUMNS: Final = np.empty((0, 4), dtype=np.int64)
 
 
@@ -37,7 +37,7 @@ class Matches:
     @staticmethod
     def none(tuples: int) -> Matches:
         """Of tuples that were not looked for."""
-        return Matches(np.zeros(tuples + 1, dtype=np.int64), _NO_MEMBERS)
+        return Matches(np.zeros(tuples + 1, dtype=np.int64), NO_MEMBERS)
 
     @cached_property
     def counts(self) -> Int64s:
@@ -49,6 +49,25 @@ class Matches:
         return Matches(np.searchsorted(rows, self.offsets), self.members[rows])
 
 
+@dataclass(frozen=True)
+class WaveMatches:
+    """Of several inputs: those on input n are members[offsets[n, t] : offsets[n, t + 1]]."""
+
+    offsets: Int64s
+    members: Int64s
+
+    @staticmethod
+    def of(each: Sequence[Matches]) -> WaveMatches:
+        """As many tuples as all of them go to."""
+        length = min([len(matches.offsets) for matches in each])
+        offsets = np.empty((len(each), length), dtype=np.int64)
+        base = 0
+        for n, matches in enumerate(each):
+            np.add(matches.offsets[:length], base, out=offsets[n])
+            base += len(matches.members)
+        return WaveMatches(offsets, np.concatenate([matches.members for matches in each]))
+
+
 class MatchSets:
     """The product of a tuple with its matches on some inputs, for many tuples.
 
@@ -56,22 +75,12 @@ class MatchSets:
     """
 
     def __init__(
-        self, tuples: Int64s, indexes: Int64s, targets: Sequence[int], matches: Sequence[Matches], frontier: int
+        self, tuples: Int64s, indexes: Int64s, targets: Sequence[int], matches: WaveMatches, frontier: int
     ) -> None:
         self._tuples = tuples
         self._targets = targets
-        if len(matches) == 1:
-            offsets, members = matches[0].offsets[None, :], matches[0].members
-        else:
-            length = min([len(one.offsets) for one in matches])
-            offsets = np.empty((len(matches), length), dtype=np.int64)
-            base = 0
-            for n, one in enumerate(matches):
-                np.add(one.offsets[:length], base, out=offsets[n])
-                base += len(one.members)
-            members = np.concatenate([one.members for one in matches])
         ta, te = np.ascontiguousarray(tuples[:, -2]), np.ascontiguousarray(tuples[:, -1])
-        self._sets = ta, te, indexes, offsets, members, frontier
+        self._sets = ta, te, indexes, matches.offsets, matches.members, frontier
         self._sizes: Int64s | None = None
         self._total = 0
 

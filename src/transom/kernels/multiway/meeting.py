@@ -7,29 +7,25 @@ step may be taken again in another place, and must give the same.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from transom.core.delta import Int64s
+from transom.kernels.formula import NO_MEMBERS
 from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway.graph import Check, Hop, JoinGraph
 from transom.kernels.multiway.input_rows import LazyRows, RingRows
-from transom.kernels.multiway.match_sets import Matches, MatchSets
-from transom.kernels.multiway.pace import Paces
+from transom.kernels.multiway.match_sets import Matches, MatchSets, WaveMatches
+from transom.kernels.multiway.pace import note_probe
 from transom.kernels.multiway.predicate_check import PredicateCheck
 from transom.kernels.multiway.probe_order import ProbeOrder
-from transom.kernels.multiway.semi_join import semi_join, semi_join_passing
+from transom.kernels.multiway.probe_wave import note_wave
+from transom.kernels.multiway.probing import Probing
 from transom.kernels.multiway.waves import Wave, WavedRoute
 from transom.kernels.worker_pool import WorkerPool
-
-Mask = npt.NDArray[np.bool_]
-
-_ALL: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class ProbeResult:
 
 @dataclass
 class Meeting:
-    """Rows of input i, not linked yet. `made` gets the products that nothing more is asked of, or tuples.
+    """Rows of input i. `made` gets the products that nothing more is asked of, or tuples.
 
     `block` is how many numbers are written down at a time.
     """
@@ -53,9 +49,8 @@ class Meeting:
     inputs: Sequence[LazyRows | RingRows]
     addresses: ColumnAddresses
     order: ProbeOrder
-    paces: Paces
+    probing: Probing
     i: int
-    unlinked: Int64s | None
     frontier: int
     block: int
     worker_pool: WorkerPool | None
@@ -69,13 +64,6 @@ class Meeting:
         if self.route.check is not None:
             tuples = tuples[self._kept(self.route.check, tuples)]
         self._wave(0, tuples)
-        self._link()
-
-    def _link(self) -> None:
-        """Nobody probes the input that the rows are of, so this may be done meanwhile."""
-        if self.unlinked is not None:
-            self.inputs[self.i].link(self.unlinked)
-            self.unlinked = None
 
     # --- probes ------------------------------------------------------------------------------------------------------
 
@@ -83,76 +71,59 @@ class Meeting:
         """As many tuples at a time as there is room for their matches."""
         first = 0
         while first < len(tuples):
-            some = tuples[first:] if first else tuples
-            found = self._probed(self.route.waves[number].hops, some)
-            done = min(map(len, found))
-            if all(len(one.members) for one in found):
-                self._merge(number, 0, some[:done], np.arange(done), found)
+            some = np.ascontiguousarray(tuples[first:])
+            matches = self._probed(self.route.waves[number].hops, some)
+            done = matches.offsets.shape[1] - 1
+            if len(matches.members):
+                self._merge(number, 0, some[:done], np.arange(done), matches)
             first += done
 
-    def _probed(self, hops: tuple[Hop, ...], tuples: Int64s) -> list[Matches]:
-        """The matches of the tuples on each input of a wave."""
-        paces = [self.paces.of(self.i, hop.target) for hop in hops]
-        wanted = np.ones(len(tuples), dtype=np.bool_)
+    def _probed(self, hops: tuple[Hop, ...], tuples: Int64s) -> WaveMatches:
+        """The matches of the tuples on each input of a wave; no members where one input has none for any."""
+        if all(hop.check is None or self._predicates.formula(hop.check) is not None for hop in hops):
+            return self.probing.wave(self.i, hops, tuples, self.block // 3, self.order, self.worker_pool)
+        return self._probed_by_tasks(hops, tuples)
+
+    def _probed_by_tasks(self, hops: tuple[Hop, ...], tuples: Int64s) -> WaveMatches:
+        """Where Arrow is asked, which wants the interpreter back for every call."""
+        paces, targets = self.probing.paces, np.array([hop.target for hop in hops])
+        wanted = np.ones(len(tuples), dtype=np.int64)
         checked = len(tuples)
-        found: list[Matches] = []
-        while len(found) < len(hops):
-            at = len(found)
+        results: list[Matches] = []
+        while len(results) < len(hops):
+            at = len(results)
             if not checked:
-                found += [Matches.none(len(tuples))] * (len(hops) - at)
+                results += [Matches.none(len(tuples))] * (len(hops) - at)
                 break
-            probe = partial(self._probe, tuples=tuples, wanted=_ALL if checked == len(tuples) else wanted)
-            if self.worker_pool is not None and self.paces.at_once(self.worker_pool, paces[at:], checked):
-                tasks: list[Callable[[], ProbeResult | None]] = [partial(probe, hop) for hop in hops[at:]]
+            probe = partial(self._probe, tuples=tuples, wanted=wanted)
+            if self.worker_pool is not None and paces.tasks_sooner(self.i, targets[at:], checked, self.worker_pool):
+                tasks = [partial(probe, hop) for hop in hops[at:]]
                 started = time.perf_counter_ns()
-                some = [one for one in self.worker_pool.each([*tasks, self._link]) if one is not None]
-                self.paces.waited(self.worker_pool, [one.nanoseconds for one in some], time.perf_counter_ns() - started)
+                done = self.worker_pool.each(tasks)
+                took = np.array([one.nanoseconds for one in done])
+                paces.waited_for_tasks(took, self.worker_pool, time.perf_counter_ns() - started)
             else:
-                some = [probe(hops[at])]
+                done = [probe(hops[at])]
             were = checked
-            for one, its_pace in zip(some, paces[at:], strict=False):
-                any_found = one.matches.counts > 0
-                its_pace.note(were, int(np.count_nonzero(any_found)), were + one.entries, one.nanoseconds)
-                wanted[: len(any_found)] &= any_found
-                found.append(one.matches)
+            for one, target in zip(done, targets[at:], strict=False):
+                any_match = one.matches.counts > 0
+                finding = int(np.count_nonzero(any_match))
+                note_probe(paces.probes[self.i, target], were, finding, were + one.entries, one.nanoseconds)
+                wanted[: len(any_match)] &= any_match
+                results.append(one.matches)
             checked = int(np.count_nonzero(wanted))
-        self._note(hops, found)
-        return found
+        matches = WaveMatches.of(results)
+        counts = self.order.probes[self.i], self.order.matches[self.i]
+        note_wave(targets, matches.offsets, matches.offsets.shape[1] - 1, *counts)
+        return matches if all(len(one.members) for one in results) else WaveMatches(matches.offsets, NO_MEMBERS)
 
-    def _note(self, hops: tuple[Hop, ...], found: list[Matches]) -> None:
-        """As if the inputs were probed in turn."""
-        done = min(map(len, found))
-        if done == 1:  # most often
-            for hop, matches in zip(hops, found, strict=True):
-                count = int(matches.offsets[1])
-                self.order.note(self.i, hop.target, 1, count)
-                if not count:
-                    return
-            return
-        alive = np.ones(done, dtype=np.bool_)
-        for hop, matches in zip(hops, found, strict=True):
-            counts = matches.counts[:done]
-            self.order.note(self.i, hop.target, int(alive.sum()), int(counts[alive].sum()))
-            alive &= counts > 0
-
-    def _probe(self, hop: Hop, tuples: Int64s, wanted: Mask) -> ProbeResult:
+    def _probe(self, hop: Hop, tuples: Int64s, wanted: Int64s) -> ProbeResult:
         started = time.perf_counter_ns()
-        member, ta, te = (np.ascontiguousarray(tuples[:, at]) for at in (hop.source, -2, -1))
-        mine = self.inputs[hop.source].arrays(hop.source_index)
-        other = self.inputs[hop.target].arrays(hop.target_index)
-        limit = self.block // 3
-        formula = self._predicates.formula(hop.check)
-        if formula is not None:  # nearly all of a task is this call, in which nobody needs the interpreter
-            offsets, members, entries = semi_join_passing(
-                member, ta, te, mine, other, wanted, limit,
-                (formula.program, formula.constants, formula.depth), self.addresses.addresses, tuples, hop.target,
-            )  # fmt: skip
-            return ProbeResult(Matches(offsets, members), entries, time.perf_counter_ns() - started)
-        offsets, members, _ = semi_join(member, ta, te, mine, other, wanted, limit)
-        matches = Matches(offsets, members)
-        if hop.check is not None and len(members):
+        asked = self._predicates.formula(hop.check) is not None
+        matches, entries = self.probing.alone(hop, tuples, wanted, self.block // 3, asked)
+        if hop.check is not None and not asked and len(matches.members):
             matches = self._checked(hop, hop.check, tuples, matches)
-        return ProbeResult(matches, len(members), time.perf_counter_ns() - started)
+        return ProbeResult(matches, entries, time.perf_counter_ns() - started)
 
     def _checked(self, hop: Hop, check: Check, tuples: Int64s, matches: Matches) -> Matches:
         of_tuple = np.repeat(np.arange(len(matches)), matches.counts)
@@ -161,7 +132,7 @@ class Meeting:
 
     # --- tuples ------------------------------------------------------------------------------------------------------
 
-    def _merge(self, number: int, at: int, tuples: Int64s, addresses: Int64s, found: list[Matches]) -> None:
+    def _merge(self, number: int, at: int, tuples: Int64s, addresses: Int64s, matches: WaveMatches) -> None:
         """Put the sets of a wave together, from its merge number `at` on; then to the next wave."""
         wave: Wave = self.route.waves[number]
         last_wave = number + 1 == len(self.route.waves)
@@ -174,20 +145,21 @@ class Meeting:
             return
         checked = wave.formulas if at == 0 else None
         if checked is not None and not checked.columns & ~self.addresses.plain:
-            whole_product = MatchSets(tuples, addresses, [hop.target for hop in wave.hops], found, self.frontier)
+            whole_product = MatchSets(tuples, addresses, [hop.target for hop in wave.hops], matches, self.frontier)
             limit = self.block // (self.graph.count + 2)
             for block, its_addresses in whole_product.blocks(limit, checked, self.addresses.addresses):
-                self._merge(number, len(wave.merges), block, its_addresses, found)
+                self._merge(number, len(wave.merges), block, its_addresses, matches)
             return
         merge = wave.merges[at]
         targets = [hop.target for hop in wave.hops[merge.first : merge.last]]
-        product = MatchSets(tuples, addresses, targets, found[merge.first : merge.last], self.frontier)
+        of_merge = WaveMatches(matches.offsets[merge.first : merge.last], matches.members)
+        product = MatchSets(tuples, addresses, targets, of_merge, self.frontier)
         if last_wave and at + 1 == len(wave.merges) and merge.check is None and self.graph.whole is None:
             self.made.append(product)
             return
         for block, its_addresses in product.blocks(self.block // (self.graph.count + 2)):
             kept = slice(None) if merge.check is None else self._kept(merge.check, block)
-            self._merge(number, at + 1, block[kept], its_addresses[kept], found)
+            self._merge(number, at + 1, block[kept], its_addresses[kept], matches)
 
     def _kept(self, check: Check, tuples: Int64s) -> Int64s | slice:
         """The numbers of the tuples that pass."""

@@ -7,31 +7,22 @@ comes of it: it may depend on the clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from transom.core.delta import Int64s
+from transom.kernels.jit import jit
 from transom.kernels.worker_pool import WorkerPool, measured_handover
 
-TAUGHT = 1 << 8
+ENTRIES, NANOSECONDS, FINDING = range(3)
+"""What probes of one input were like lately: entries a tuple, nanoseconds an entry, and how many found any."""
+
+UNSEEN: Final = (2.0, 20.0, 1.0)
+
+TAUGHT: Final = 1 << 8
 """From so many entries on the time of a probe is that of its loops, not of the calls around them."""
-
-
-@dataclass
-class ProbePace:
-    """What probes of one input were like lately: entries a tuple, nanoseconds an entry, and how many found any."""
-
-    entries: float = 2.0
-    nanoseconds: float = 20.0
-    finding: float = 1.0
-
-    def note(self, tuples: int, found: int, entries: int, nanoseconds: int) -> None:
-        """So many tuples were looked for, and some found; the entries count all of them as well."""
-        if tuples:
-            self.entries += (entries / tuples - self.entries) / 4
-            self.finding += (found / tuples - self.finding) / 4
-        if entries >= TAUGHT:
-            seen = min(nanoseconds / entries, 2 * self.nanoseconds)  # the clock ran on while others had the processor
-            self.nanoseconds += (seen - self.nanoseconds) / 4
 
 
 class Paces:
@@ -41,46 +32,65 @@ class Paces:
     too. It is forgotten bit by bit, so that it is tried again.
     """
 
-    def __init__(self) -> None:
-        self._paces: dict[tuple[int, int], ProbePace] = {}
-        self.extra = 0.0
+    def __init__(self, inputs: int) -> None:
+        self.probes: npt.NDArray[np.float64] = np.full((inputs, inputs, 3), UNSEEN)
+        self.extra = np.zeros(1)
 
-    def of(self, i: int, target: int) -> ProbePace:
-        return self._paces.setdefault((i, target), ProbePace())
-
-    def at_once(self, worker_pool: WorkerPool, paces: Sequence[ProbePace], tuples: int) -> bool:
-        """As `sooner`."""
-        found = sooner(worker_pool, paces, tuples, self.extra)
-        if not found:
+    def tasks_sooner(self, i: int, targets: Int64s, tuples: int, worker_pool: WorkerPool) -> bool:
+        """Whether tasks of a worker pool that probe these inputs are."""
+        price = 1000 * measured_handover() + self.extra[0]
+        at_once = bool(sooner(self.probes[i], targets, tuples, worker_pool.workers, price))
+        if not at_once:
             self.extra *= 0.99
-        return found
+        return at_once
 
-    def waited(self, worker_pool: WorkerPool, tasks: Sequence[int], nanoseconds: int) -> None:
-        """Tasks that took these nanoseconds of their threads were done after so many by the clock."""
-        best = max(max(tasks), sum(tasks) / min(len(tasks), worker_pool.workers + 1))
-        self.extra += (max(0.0, nanoseconds - best - 1000 * measured_handover()) - self.extra) / 4
+    def waited_for_tasks(self, tasks: Int64s, worker_pool: WorkerPool, nanoseconds: int) -> None:
+        """As `waited`."""
+        waited(self.extra, tasks, worker_pool.workers, 1000 * measured_handover(), nanoseconds)
 
 
-def sooner(worker_pool: WorkerPool, paces: Sequence[ProbePace], tuples: int, extra: float = 0.0) -> bool:
+@jit
+def note_probe(pace, tuples, found, entries, nanoseconds):  # type: ignore[no-untyped-def]
+    """So many tuples were looked for, and some found; the entries count all of them as well."""
+    if tuples:
+        pace[ENTRIES] += (entries / tuples - pace[ENTRIES]) / 4
+        pace[FINDING] += (found / tuples - pace[FINDING]) / 4
+    if entries >= TAUGHT:
+        seen = min(nanoseconds / entries, 2 * pace[NANOSECONDS])  # the clock ran on while others had the processor
+        pace[NANOSECONDS] += (seen - pace[NANOSECONDS]) / 4
+
+
+@jit
+def waited(extra, tasks, workers, price, nanoseconds):  # type: ignore[no-untyped-def]
+    """Tasks that took these nanoseconds of their threads were done after so many by the clock."""
+    best = max(tasks.max(), tasks.sum() / min(len(tasks), workers + 1))
+    extra[0] += (max(0.0, nanoseconds - best - price) - extra[0]) / 4
+
+
+@jit
+def sooner(paces, targets, tuples, workers, price):  # type: ignore[no-untyped-def]
     """Whether it is best to probe all these inputs at once, or else the first one alone, and then to ask again.
 
     What counts is the time to an answer: of the tuples at least one is found on every input. Where none is, nobody
     waits for anything, so that a row by itself is not expected to fail however often others did.
     """
-    if len(paces) < 2:
+    count = len(targets)
+    if count < 2:
         return False
-    price = 1000 * measured_handover() + extra
-    alive = [float(tuples)]
-    for pace in paces[:-1]:
-        alive.append(max(1.0, alive[-1] * pace.finding))
-    rest = longest = total = 0.0
+    alive = np.empty(count)
+    alive[0] = tuples
+    for n in range(1, count):
+        alive[n] = max(1.0, alive[n - 1] * paces[targets[n - 1], FINDING])
+    rest = 0.0
+    longest = 0.0
+    total = 0.0
     at_once = False
-    for count, (pace, left) in enumerate(zip(reversed(paces), reversed(alive), strict=True), 1):
-        work = pace.entries * pace.nanoseconds
+    for n in range(count - 1, -1, -1):
+        work = paces[targets[n], ENTRIES] * paces[targets[n], NANOSECONDS]
         total += work
         longest = max(longest, work)
-        together = price + left * max(longest, total / min(count, worker_pool.workers + 1))
-        in_turn = left * work + rest
+        together = price + alive[n] * max(longest, total / min(count - n, workers + 1))
+        in_turn = alive[n] * work + rest
         at_once = together < in_turn
         rest = min(together, in_turn)
     return at_once

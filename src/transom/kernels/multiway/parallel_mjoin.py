@@ -38,8 +38,10 @@ from transom.kernels.multiway import mjoin
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.meeting import Meeting
 from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
-from transom.kernels.multiway.pace import Paces, ProbePace
+from transom.kernels.multiway.pace import ENTRIES, UNSEEN, sooner
+from transom.kernels.multiway.probing import Probing
 from transom.kernels.multiway.waves import WavedRoute, waved_route
+from transom.kernels.worker_pool import measured_handover
 
 FEW = 1 << 11
 """Entries of hash chains up to which all inputs are probed in one go by MJoin: to call somebody takes longer.
@@ -50,11 +52,11 @@ comes out later. A step that is taken again, anywhere, must give the same."""
 
 @dataclass
 class ParallelMJoinState(MJoinState):
-    """The paces are not saved: they decide on who does something, and on nothing else."""
+    """What probing needs is not saved: it decides on who does something, and on nothing else."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.paces = Paces()
+        self.probing = Probing(len(self.inputs), self.directory)
 
 
 @dataclass(frozen=True)
@@ -74,24 +76,24 @@ class ParallelMJoinKernel(MJoinKernel):
         if self._few(state, i, len(rows)) or not all(own.alive for own in state.inputs):
             super()._meet(state, i, rows, step, made)
         else:
-            self._meeting(state, i, rows, step, made).run(self._begun(state, i, rows))
+            state.inputs[i].link(rows)
+            self._meeting(state, i, len(rows), step, made).run(self._begun(state, i, rows))
 
     def _few(self, state: ParallelMJoinState, i: int, rows: int) -> bool:
         """Whether the rows of input i are better left to MJoin; where predicates are asked, they never are."""
         return not self._checks and bool(rows * expected_entries(state.order.probes, state.order.matches, i) < FEW)
 
     def _meeting(
-        self, state: ParallelMJoinState, i: int, rows: Int64s, step: Step, made: list[Int64s | MatchSets]
+        self, state: ParallelMJoinState, i: int, rows: int, step: Step, made: list[Int64s | MatchSets]
     ) -> Meeting:
-        if state.order.turn(self.graph, i, len(rows)):
+        if state.order.turn(self.graph, i, rows):
             state.walks[i] = None  # few rows will have another way, too
         order = tuple(state.order.orders[i].tolist())
         route = self.routes.get(order)
         if route is None:
             route = self.routes[order] = waved_route(self.graph, order)
         return Meeting(
-            self.graph, route, state.inputs, state.directory.addresses, state.order, state.paces, i, rows,
-            step.frontier,
+            self.graph, route, state.inputs, state.directory.addresses, state.order, state.probing, i, step.frontier,
             mjoin.BLOCK, step.worker_pool, made,
         )  # fmt: skip
 
@@ -115,8 +117,8 @@ class ParallelMJoinKernel(MJoinKernel):
             return list(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
 
         tasks = [partial(gathered, i, columns) for i, columns in self._needed]
-        copying = [ProbePace(2.0 * len(columns)) for _, columns in self._needed]  # a position found, a number copied
-        if step.worker_pool is not None and state.paces.at_once(step.worker_pool, copying, len(ta)):
+        copying = [len(columns) for _, columns in self._needed]
+        if step.worker_pool is not None and copied_sooner(copying, len(ta), step.worker_pool.workers):
             arrays = step.worker_pool.each(tasks)
         else:
             arrays = [task() for task in tasks]
@@ -133,6 +135,13 @@ class ParallelMJoinKernel(MJoinKernel):
 
 def _positions(made: Sequence[Int64s | MatchSets], i: int) -> Int64s:
     return np.concatenate([one.positions(i) if isinstance(one, MatchSets) else one[:, i] for one in made])
+
+
+def copied_sooner(columns: Sequence[int], rows: int, workers: int) -> bool:
+    """Whether it pays to call others to gather so many columns of each input: a position found, a number copied."""
+    paces = np.full((len(columns), 3), UNSEEN)
+    paces[:, ENTRIES] = 2.0 * np.array(columns)
+    return bool(sooner(paces, np.arange(len(columns)), rows, workers, 1000 * measured_handover()))
 
 
 @jit
