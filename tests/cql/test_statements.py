@@ -119,6 +119,16 @@ def test_bind_query_takes_a_semicolon() -> None:
     assert bind_query("SELECT A FROM S;", catalogue()).schema.names == ["A"]
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT (SELECT MAX(a) FROM t) AS m", "SELECT 1 AS a WHERE EXISTS (SELECT a FROM t)"]
+)
+def test_what_a_sub_query_of_a_view_reads_stays(query: str) -> None:
+    known = Catalogue()
+    parse_statements(f"CREATE TABLE t (a INTEGER); CREATE VIEW v AS {query}", known)
+    with pytest.raises(QueryError, match="'v'"):
+        parse_statements("DROP TABLE t", known)
+
+
 def test_names_come_and_go() -> None:
     known = Catalogue()
     texts = """

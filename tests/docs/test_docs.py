@@ -119,7 +119,6 @@ UNSUPPORTED = {
     "LIMIT without ORDER BY": "SELECT a FROM (SELECT a FROM s LIMIT 1)",
     "other functions with OVER": "SELECT NTILE(4) OVER (ORDER BY a) FROM s",
     "ASOF": "SELECT a FROM s ASOF JOIN s AS t ON s.a = t.a",
-    "LATERAL": "SELECT a FROM s, LATERAL (SELECT a FROM s) AS t",
     "recursive queries": "WITH RECURSIVE t AS (SELECT a FROM s) SELECT a FROM t",
     "grouping sets": "SELECT a FROM s GROUP BY ROLLUP(a)",
     "UPDATE": "UPDATE s SET a = 1",

@@ -22,6 +22,20 @@ OUTER_JOINS: Final = (
         "a sub-query under an aggregate sees -0.0 of the row around it as 0.0",
     ),
     Bug(
+        "value_made_for_no_row",
+        "plan/rewrites/join_sub_queries.py",
+        "if picked is not None and node.outer and not all(",
+        "if picked is not None and node.outer and not any(",
+        "LEFT JOIN LATERAL shows a constant of the query where that has no row",
+    ),
+    Bug(
+        "different_rows_of_lateral_as_often_as_they_are_there",
+        "plan/rewrites/join_sub_queries.py",
+        "None if any(isinstance(each, Distinct) for each in _walked(node.right)) else",
+        "None if False else",
+        "LATERAL (SELECT DISTINCT ..) has rows more than once",
+    ),
+    Bug(
         "alone_at_the_end_of_all_input_left_out",
         "kernels/outer_join/outer_join.py",
         "side.used() if self.over and not over else no_int64s()",

@@ -358,6 +358,75 @@ class Generator:
         call, type_ = self.pick(self.calls(mine))
         return f"(SELECT {call} FROM {source.text} AS {alias}{where})", type_
 
+    def lateral(self, depth: int) -> Source:
+        """Rows beside what a query has for each of them; perhaps one more beside what is there then."""
+        self.joined += 1
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        text = f"{source.text} AS {alias}"
+        for _ in range(self.pick((1, 1, 1, 2))):
+            inner, name = self.for_each(columns), self.alias()
+            mine = self.qualified(inner, name)
+            kind = self.pick((", ", " CROSS JOIN ", " JOIN ", " LEFT JOIN ", " LEFT JOIN "))
+            self.noted.operators.add("left lateral" if "LEFT" in kind else "lateral")
+            text += f"{kind}LATERAL ({inner.text}) AS {name}"
+            if kind[-5:] == "JOIN " and "CROSS" not in kind:
+                text += f" ON {'TRUE' if self.chance(60) else self.predicate(columns + mine, 1)}"
+            columns += mine
+        self.joined -= 1
+        where = self.where(columns, 30)
+        items, out = self.items(columns)
+        return Source(f"SELECT {items} FROM {text}{where}", out)
+
+    def group_sub_query(self, depth: int) -> Source:
+        """Groups that sub-queries are asked about, in HAVING or in the SELECT list."""
+        self.noted.operators.add("sub-query of groups")
+        self.joined += 1
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        keys = self.keys(tuple(columns))
+        call, type_ = self.pick(self.calls(columns))
+        items = [*(key.name for key in keys), call]
+        types = [*(key.type for key in keys), type_]
+        having = f" HAVING {self.asked(keys, 0)}"
+        if self.chance(30):
+            value, kind = self.value_asked(keys)
+            having = having if self.chance(30) else ""
+            items, types = [*items, value], [*types, kind]
+        self.joined -= 1
+        out = tuple(Column(f"c{i}", each) for i, each in enumerate(types))
+        shown = ", ".join(f"{item} AS c{i}" for i, item in enumerate(items))
+        by = ", ".join(key.name for key in keys)
+        where = self.where(columns, 25)
+        return Source(f"SELECT {shown} FROM {source.text} AS {alias}{where} GROUP BY {by}{having}", out)
+
+    def for_each(self, around: list[Column]) -> Source:
+        """A query that reads the row around it: rows, groups, an aggregate, the first rows of an order."""
+        source, alias = self.source(0), self.alias()
+        mine = self.qualified(source, alias)
+        conditions = self.equalities(around, mine)
+        if self.chance(25):
+            conditions.append(self.predicate(around + mine, 1))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        body = f"FROM {source.text} AS {alias}{where}"
+        kind = self.pick(("rows", "rows", "distinct", "aggregate", "aggregate", "group", "limit"))
+        if kind in ("aggregate", "group"):
+            calls = self.calls(mine)
+            key = self.pick(mine)
+            items = [f"{call} AS c{i}" for i, (call, _) in enumerate(calls)]
+            out = [Column(f"c{i}", type_) for i, (_, type_) in enumerate(calls)]
+            if kind == "aggregate":
+                return Source(f"SELECT {', '.join(items)} {body}", tuple(out))
+            items.append(f"{key.name} AS c{len(out)}")
+            return Source(
+                f"SELECT {', '.join(items)} {body} GROUP BY {key.name}", (*out, Column(f"c{len(out)}", key.type))
+            )
+        values, out_ = self.items([*mine, self.pick(around)])
+        if kind == "limit":
+            order = ", ".join(self.sorted_by(column.name) for column in self.some(mine, 2))
+            return Source(f"SELECT {values} {body} ORDER BY {order}{self.bounds()}", out_)
+        return Source(f"SELECT {'DISTINCT ' * (kind == 'distinct')}{values} {body}", out_)
+
     def asked(self, around: list[Column], depth: int) -> str:
         """EXISTS or IN of a sub-query that knows the row around it in one way or another, or not at all."""
         source, alias = self.source(max(depth - 1, 0)), self.alias()

@@ -16,7 +16,8 @@ from tests.properties.window_queries import WindowGenerator, statement_of
 
 FAMILIES = (
     "select", "join", "join3", "outer_join", "sub_query", "group", "aggregate", "distinct", "set_operation", "top_n",
-    "over", "any",
+    "over", "lateral", "group_sub_query",
+    "any",
 )  # fmt: skip
 EXAMPLES = examples(by_day=1, at_night=200)
 

@@ -24,6 +24,7 @@ from transom.plan.algebra import (
     AntiJoin,
     Filter,
     Join,
+    Lateral,
     Node,
     OuterJoin,
     Relation,
@@ -37,6 +38,7 @@ from transom.plan.algebra import (
 from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
 from transom.plan.expression import ColumnRef, Expression, OuterColumn, conjunction, conjuncts, walk
 from transom.plan.no_from import ONE_ROW, scan_one_row
+from transom.plan.rewrites.outer_columns import outer_columns
 
 _FUNCTIONS = (syntax.WindowFunction, syntax.Deduplication)
 
@@ -82,6 +84,12 @@ def bind_from(node: exp.From, context: Context, outer: Scope | None) -> tuple[Re
         if isinstance(part, syntax.UnnestItem):
             joined = _bind_unnest(part, joined, context, outer)
             continue
+        if part.args.get("lateral"):
+            joined = _bind_lateral(part, joined, context, outer)
+            continue
+        if isinstance(part, syntax.JoinedSources) and part.this.args.get("lateral"):
+            joined = _bind_joins(part, _bind_lateral(part.this, joined, context, outer), context, outer, behind=True)
+            continue
         right = _bind_joined(part, context, outer)
         _reject_same_alias(joined, right, part, context)
         joined = joined.beside(right)
@@ -101,9 +109,20 @@ def _bind_joined(node: exp.Expr, context: Context, outer: Scope | None) -> Joine
         if isinstance(node.this, syntax.UnnestItem)
         else _bind_source(node.this, context, outer)
     )
+    return _bind_joins(node, joined, context, outer)
+
+
+def _bind_joins(node: exp.Expr, joined: Joined, context: Context, outer: Scope | None, behind: bool = False) -> Joined:
+    """The first of the inputs, or what stands before a LATERAL as well, with the others `behind` it."""
     for join in node.args["joins"]:
+        if behind and join.args["kind"] in ("right", "full"):
+            remedy = "join before the LATERAL, or put the LATERAL and its inputs into a sub-query"
+            raise context.source.error(f"{join.args['kind'].upper()} JOIN does not go with a LATERAL", join, remedy)
         if isinstance(join.this, syntax.UnnestItem):
             joined = _bind_unnest(join.this, joined, context, outer, join)
+            continue
+        if join.this.args.get("lateral"):
+            joined = _bind_lateral(join.this, joined, context, outer, join)
             continue
         right = _bind_source(join.this, context, outer, joined=True)
         _reject_same_alias(joined, right, join.this, context)
@@ -167,6 +186,40 @@ def _bind_unnest(
         return made
     condition = ExpressionBinder(context, Scope(made.inputs, outer), "ON", sub_queries=False).condition(on)
     return replace(made, relations=(Filter(relation, condition),))
+
+
+def _bind_lateral(
+    node: exp.Expr, left: Joined, context: Context, outer: Scope | None, join: exp.Join | None = None
+) -> Joined:
+    """The rows so far beside those of a query that reads them."""
+    kind = "cross" if join is None else join.args["kind"]
+    if kind not in ("cross", "inner", "left") or (join and (join.args.get("using") or join.args.get("natural"))):
+        remedy = "write CROSS JOIN LATERAL (..), or LEFT JOIN LATERAL (..) AS b ON condition"
+        raise context.source.error("LATERAL cannot be joined like this", node, remedy)
+    if (window := node.args.get("window")) is not None:
+        raise context.source.error("LATERAL is a relation, and windows are for streams", window, "leave it out")
+    relation = context.bind_relation(node.this, Scope(left.inputs, outer), "LATERAL")
+    read, alias = outer_columns(relation), node.args.get("alias")
+    if any(column.depth > 1 for column in read):
+        remedy = "read it in the query that has it, and put that into FROM"
+        raise context.source.error("LATERAL takes no column of the query around", node.this, remedy)
+    named = _input(node, None if alias is None else alias.name, relation, frozenset(), context)
+    right = Joined((relation,), (), (named,))
+    _reject_same_alias(left, right, node, context)
+    both = left.beside(right)
+    on = None if join is None else join.args.get("on")
+    binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
+    conditions = () if on is None else conjuncts(binder.condition(on))
+    if not read and kind != "left":
+        return replace(both, conditions=both.conditions + conditions)
+    predicate = conjunction(conditions)
+    if read:
+        excerpt = context.source.excerpt(node)
+        made: Relation = Lateral(left.relation, relation, predicate, kind == "left", excerpt=excerpt)
+    else:
+        assert predicate is not None  # the grammar takes no LEFT JOIN without a condition
+        made = OuterJoin(left.relation, relation, "left", predicate)
+    return Joined((made,), (), both.inputs)
 
 
 def unnested_array(node: exp.Expr, binder: ExpressionBinder) -> Expression:
@@ -247,6 +300,9 @@ def _bind_source(node: exp.Expr, context: Context, outer: Scope | None, joined: 
         remedy = "write FROM s [..], UNNEST(s.array) AS u(x)"
         raise context.source.error("UNNEST stands behind the input whose arrays it takes", node, remedy)
     this, window, alias = node.this, node.args.get("window"), node.args.get("alias")
+    if node.args.get("lateral"):
+        remedy = "write the input that it reads before it: FROM s [..], LATERAL (SELECT ..) AS b"
+        raise context.source.error("LATERAL stands behind the input that it reads", node, remedy)
     if not joined and (time := node.args.get("as_of")) is not None:
         remedy = "write FROM o JOIN r FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
         raise context.source.error("FOR SYSTEM_TIME AS OF stands behind the table of a JOIN", time, remedy)

@@ -33,7 +33,7 @@ from transom.plan.algebra import (
 )
 from transom.plan.expression import Cast, ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
-from transom.plan.rewrites.outer_columns import outer_columns
+from transom.plan.rewrites.outer_columns import around_other_rows, outer_columns
 
 
 @dataclass(frozen=True)
@@ -403,10 +403,25 @@ class _OverGroups:
         if isinstance(expression, ColumnRef):
             raise self._not_grouped(expression, node)
         if isinstance(expression, SubQuery) and any(column.depth == 1 for column in outer_columns(expression.query)):
-            remedy = "put the grouped query into FROM and test its rows in WHERE"
-            raise self.context.source.error("a sub-query cannot see the groups around it", node, remedy)
+            expression = self._seeing_groups(expression, node)
         children = tuple(self.rewrite(child, node) for child in expression.children)
         return expression.with_children(children) if children else expression
+
+    def _seeing_groups(self, sub_query: SubQuery, node: exp.Expr) -> Expression:
+        """It reads the rows around it by what they are grouped by."""
+        read = outer_columns(sub_query.query)
+        if any(column.depth > 1 for column in read):
+            remedy = "put the grouped query into FROM and test its rows in WHERE"
+            raise self.context.source.error("a sub-query cannot see groups and the rows around them", node, remedy)
+        key_of = {
+            key.index: ColumnRef(at, key.type, key.name) for key, at in self.keys.items() if isinstance(key, ColumnRef)
+        }
+        for column in sorted(read, key=lambda column: column.index):
+            if column.index not in key_of:
+                remedy = "add it to GROUP BY, or put the grouped query into FROM and test its rows in WHERE"
+                what = f"the sub-query reads '{column.name}', which is not grouped"
+                raise self.context.source.error(what, node, remedy)
+        return sub_query.with_query(around_other_rows(sub_query.query, key_of.__getitem__))
 
     def _not_grouped(self, column: ColumnRef, node: exp.Expr) -> QueryError:
         """Points at the column itself where it was written as such, else at the whole expression."""

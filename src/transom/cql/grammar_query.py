@@ -263,6 +263,7 @@ def _read_condition(reader: Reader, join: exp.Join, start: Word) -> None:
 def _read_source(reader: Reader) -> exp.Expr:
     start = reader.word()
     this: exp.Expr
+    lateral = False
     if reader.at("(") and not _query_in_bracket(reader):
         this = reader.wrapped(lambda: _read_joined(reader))
     elif reader.at("(") or _at_change(reader):
@@ -271,7 +272,11 @@ def _read_source(reader: Reader) -> exp.Expr:
         reader.skip()
         return _read_unnest(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
-        reader.reject("LATERAL is not supported", "join the inputs and write the condition in WHERE")
+        reader.skip()
+        if not reader.at("(") or not _query_in_bracket(reader):
+            remedy = "write LATERAL (SELECT ..) AS b, or UNNEST(array) AS u(x)"
+            reader.reject("LATERAL is for queries: LATERAL of anything else is not supported", remedy, start)
+        this, lateral = _read_plain_query(reader), True
     elif reader.at("UNNEST", "("):
         return _read_unnest(reader)
     elif at_table_function(reader):
@@ -299,7 +304,8 @@ def _read_source(reader: Reader) -> exp.Expr:
         if reader.at("FOR", "SYSTEM_TIME"):
             remedy = f"write {start} FOR SYSTEM_TIME AS OF .. AS {alias.name}"
             reader.reject("FOR SYSTEM_TIME AS OF stands behind the alias", remedy.replace("'", ""))
-    return reader.spanned(syntax.FromItem(this=this, window=window, as_of=as_of, alias=alias, columns=columns), start)
+    item = syntax.FromItem(this=this, lateral=lateral, window=window, as_of=as_of, alias=alias, columns=columns)
+    return reader.spanned(item, start)
 
 
 def _read_as_of(reader: Reader) -> exp.Expr:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from transom.cql.query_text import QueryText
-from transom.plan.algebra import Aggregate, Filter, Join, Node, OuterJoin, Over, Project, SemiJoin, Unnest
+from transom.plan.algebra import Aggregate, Filter, Join, Lateral, Node, OuterJoin, Over, Project, SemiJoin, Unnest
 from transom.plan.expression import Expression, SubQuery, walk
 
 MAX_DEPTH: Final = 150
@@ -80,7 +80,7 @@ def _expressions(at: Node) -> list[Expression]:
             return list(at.expressions)
         case Unnest():
             return [at.array]
-        case Join() | OuterJoin() | SemiJoin():
+        case Join() | OuterJoin() | SemiJoin() | Lateral():
             return [] if at.predicate is None else [at.predicate]
         case Aggregate():
             return [*at.keys, *(each for call in at.calls for each in call.expressions)]

@@ -91,11 +91,12 @@ class ModifiedCall(exp.Expression):
 class FromItem(exp.Expression):
     """One input in FROM: a name, a query, or joined inputs in parentheses; perhaps windowed, perhaps renamed.
 
-    `as_of` is the time behind FOR SYSTEM_TIME AS OF.
+    `as_of` is the time behind FOR SYSTEM_TIME AS OF. A query that is `lateral` reads the inputs before it.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
+        "lateral": False,
         "window": False,
         "as_of": False,
         "alias": False,

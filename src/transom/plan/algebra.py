@@ -392,6 +392,23 @@ class OuterJoin(OfTwo, Relation):
         return Schema(self.left.schema.columns + self.right.schema.columns)
 
 
+@dataclass(frozen=True)
+class Lateral(OfTwo, Relation):
+    """Each row of the left beside those that the right has for it: a query that reads that row as the one around it.
+
+    `outer`: beside NULLs while there are none. A rewrite makes a join of it (`rewrites/join_sub_queries.py`).
+    """
+
+    left: Relation
+    right: Relation
+    predicate: Expression | None
+    outer: bool
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.left.schema.columns + self.right.schema.columns)
+
+
 AggregateName = OneOf[
     "count",
     "sum",

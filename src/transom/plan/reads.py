@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transom.plan.algebra import Node, StreamScan, TableScan
-from transom.plan.expression import Exists, Expression, InQuery, walk
+from transom.plan.expression import Expression, SubQuery, walk
 
 
 def reads(node: Node, name: str) -> bool:
@@ -18,8 +18,8 @@ def reads(node: Node, name: str) -> bool:
 
 
 def sub_queries(node: Node) -> Iterator[Node]:
-    """The plans of EXISTS and IN in the expressions of a node."""
+    """The plans of sub-queries in the expressions of a node."""
     for value in vars(node).values():
         for expression in value if isinstance(value, tuple) else (value,):
             if isinstance(expression, Expression):
-                yield from (part.query for part in walk(expression) if isinstance(part, Exists | InQuery))
+                yield from (part.query for part in walk(expression) if isinstance(part, SubQuery))

@@ -5,7 +5,7 @@ sub-query to the row around it. Elsewhere, under OR or in a CASE, the rows with 
 together again with a column that says which they are. IN is unknown for a NULL on either side (semantics.md, "Joins
 that keep rows without a partner"), so what is not in the sub-query must also meet no NULL there.
 
-A query as a value is joined to the rows that want it: it has one row at most.
+A query as a value is joined to the rows that want it: it has one row at most. So is one in LATERAL, with all its rows.
 
 A sub-query of joins, selections and projections is taken apart. Any other one that reads the row around it is computed
 for all rows around at once (`per_row.py`).
@@ -13,7 +13,7 @@ for all rows around at once (`per_row.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -23,6 +23,7 @@ from transom.plan.algebra import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     Node,
     OuterJoin,
     Project,
@@ -87,10 +88,35 @@ class _Joiner:
         if isinstance(node, Project) and any(map(has_query, node.expressions)):
             relation, values = self._marked(self._relation(node.input), node.expressions)
             return Project(relation, values, node.names)
+        if isinstance(node, Lateral):
+            return self._lateral(node)
         return node.over(tuple(self.done(child) for child in node.inputs))
 
     def _relation(self, node: Relation) -> Relation:
         return a_relation(self.done(node))
+
+    def _lateral(self, node: Lateral) -> Relation:
+        """The rows of the left beside those of the right that were computed for them."""
+        left = self._relation(node.left)
+        width = len(left.schema)
+        picked = None if any(isinstance(each, Distinct) for each in _walked(node.right)) else self._picked(node.right)
+        if picked is not None and node.outer and not all(isinstance(each, ColumnRef) for each in picked.outputs):
+            picked = None  # a value that is made for a row of the right is NULL where there is none
+        if picked is None:
+            sub_query, around = per_row(left, node.right)
+            picked = _Picked(sub_query, columns(sub_query)[len(around) :], same_row(sub_query, around))
+        right = self._relation(picked.relation)
+
+        def there(each: Expression) -> Expression:
+            return over_row(each, _column_of(right, width), _column_of(left))
+
+        outputs = (*columns(left), *map(there, picked.outputs))
+        own = tuple(substitute(part, outputs) for part in conjuncts(node.predicate))
+        predicate = conjunction((*map(there, picked.conditions), *own))
+        joined: Relation = Join((left, right), predicate)
+        if node.outer:
+            joined = OuterJoin(left, right, "left", predicate or _TRUE)
+        return Project(joined, outputs, tuple(node.schema.names))
 
     def _selected(self, relation: Relation, parts: tuple[Expression, ...]) -> Relation:
         """The rows for which all parts are true: the plain ones come first."""
@@ -263,6 +289,12 @@ class _Joiner:
             width += len(below.relation.schema)
         conditions += [substitute(part, tuple(outputs)) for part in conjuncts(join.predicate)]
         return _Picked(Join(tuple(relations), None), tuple(outputs), tuple(conditions))
+
+
+def _walked(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.inputs:
+        yield from _walked(child)
 
 
 def _tested(case: Case, wanted: bool) -> tuple[Expression, ...] | None:

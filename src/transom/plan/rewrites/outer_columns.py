@@ -9,17 +9,19 @@ from transom.plan.algebra import (
     Aggregate,
     Filter,
     Join,
+    Lateral,
     Node,
     OuterJoin,
     Over,
     Project,
+    Relation,
     SemiJoin,
     StreamFilter,
     StreamProject,
     Unnest,
     a_relation,
 )
-from transom.plan.expression import ColumnRef, Expression, OuterColumn, SubQuery, transform, walk
+from transom.plan.expression import ColumnRef, Exists, Expression, OuterColumn, SubQuery, transform, walk
 
 
 def expressions_of(node: Node) -> tuple[Expression, ...]:
@@ -29,7 +31,7 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
             return (node.predicate,)
         case Unnest():
             return (node.array,)
-        case Join() | OuterJoin() | SemiJoin():
+        case Join() | OuterJoin() | SemiJoin() | Lateral():
             return () if node.predicate is None else (node.predicate,)
         case Project() | StreamProject():
             return node.expressions
@@ -47,7 +49,7 @@ def with_expressions(node: Node, change: Callable[[Expression], Expression]) -> 
             return replace(node, predicate=change(node.predicate))
         case Unnest():
             return replace(node, array=change(node.array))
-        case Join() | OuterJoin() | SemiJoin():
+        case Join() | OuterJoin() | SemiJoin() | Lateral():
             return node if node.predicate is None else replace(node, predicate=change(node.predicate))
         case Project() | StreamProject():
             return replace(node, expressions=tuple(change(each) for each in node.expressions))
@@ -67,14 +69,15 @@ def has_query(expression: Expression) -> bool:
 def outer_columns(tree: Node | Expression) -> frozenset[OuterColumn]:
     """The columns of rows around that are read; of a node those around it, of an expression those around its row.
 
-    `depth` 1 is the nearest row around; what a sub-query in the expression reads of the row itself is not among them.
+    `depth` 1 is the nearest row around; what a sub-query in the expression reads of the row itself is not among them,
+    nor what the right of a LATERAL does, which reads no other.
     """
     columns_of_node: dict[int, frozenset[OuterColumn]] = {}
 
     def of_node(node: Node) -> frozenset[OuterColumn]:
         read = columns_of_node.get(id(node))
         if read is None:
-            parts = [of_node(child) for child in node.inputs]
+            parts = [of_node(child) for child in (node.inputs[:1] if isinstance(node, Lateral) else node.inputs)]
             parts += [of_expression(expression) for expression in expressions_of(node)]
             read = columns_of_node[id(node)] = frozenset().union(*parts)
         return read
@@ -123,10 +126,24 @@ def over_row(
         return lambda whole: transform(whole, changed)
 
     def below(node: Node, depth: int) -> Node:
-        node = node.over(tuple(below(child, depth) for child in node.inputs))
+        inside = isinstance(node, Lateral)  # its right is a query within that of the left
+        inputs = enumerate(node.inputs)
+        node = node.over(tuple(below(child, depth + (inside and i == 1)) for i, child in inputs))
         return with_expressions(node, change(depth))
 
     return change(0)(expression)
+
+
+def around_other_rows(query: Relation, own: Callable[[int], Expression]) -> Relation:
+    """A sub-query that reads the nearest row around it alone, around other rows, in which `own` says what its columns
+    are."""
+
+    def nothing(index: int) -> Expression:
+        raise AssertionError(f"the query reads column {index} of a row further out")
+
+    seen = over_row(Exists(query), own, nothing)
+    assert isinstance(seen, Exists)
+    return seen.query
 
 
 def seen_from(value: Expression, depth: int) -> Expression:

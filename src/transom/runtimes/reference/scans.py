@@ -8,6 +8,7 @@ from transom.plan.algebra import (
     Aggregate,
     Filter,
     Join,
+    Lateral,
     Node,
     OuterJoin,
     Project,
@@ -35,7 +36,7 @@ def _expressions(node: Node) -> tuple[Expression, ...]:
     match node:
         case Filter() | OuterJoin():
             return (node.predicate,)
-        case Join() | SemiJoin():
+        case Join() | SemiJoin() | Lateral():
             return () if node.predicate is None else (node.predicate,)
         case Unnest():
             return (node.array,)

@@ -18,6 +18,7 @@ from transom.plan.algebra import (
     Distinct,
     Filter,
     Join,
+    Lateral,
     OuterJoin,
     Over,
     Project,
@@ -104,6 +105,17 @@ class _Writer:
                     f"SELECT {_named(columns)} FROM {self.source(node.left, outer)} AS {left} "
                     f"{node.side.upper()} JOIN {self.source(node.right, outer)} AS {right} "
                     f"ON {self.expression(node.predicate, columns, outer)}"
+                )
+            case Lateral():
+                left, right, row = self.alias(), self.alias(), self.alias()
+                around = _columns(left, node.left)
+                columns = [*around, *_columns(right, node.right)]
+                where = "" if node.predicate is None else f" WHERE {self.expression(node.predicate, columns, outer)}"
+                return (
+                    f"SELECT {_named([*around, *_columns(row, node.right)])} "
+                    f"FROM {self.source(node.left, outer)} AS {left} {'LEFT' if node.outer else 'INNER'} JOIN LATERAL "
+                    f"(SELECT {_names(node.right)} FROM {self.source(node.right, (*outer, around))} AS {right}{where}) "
+                    f"AS {row} ON TRUE"
                 )
             case SemiJoin():
                 left, right = self.alias(), self.alias()
