@@ -23,6 +23,10 @@ BENCHMARKS: Final[dict[str, Entry]] = {
         "benchmarks.aggregates",
         "aggregates over a window, from COUNT and SUM to quantiles and STRING_AGG: what a row costs, by window",
     ),
+    "console": Entry(
+        "benchmarks.console",
+        "what a console costs the queries that it shows, watched by ten pages of a real browser, and by nobody",
+    ),
     "control": Entry(
         "benchmarks.control",
         "what it takes to keep 16 to 400 partitions together: control bytes of a batch and driver time, simulated",

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import benchmarks.browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-def why_not() -> str | None:
-    """What is missing for a browser here."""
-    try:
-        import playwright  # noqa: F401
-    except ImportError:
-        return "no playwright is installed"
-    return None if _chromium() else "there is no chromium (on Debian: apt-get install chromium)"
-
-
 @contextmanager
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
     expect.set_options(timeout=60_000)  # a busy machine is no reason to fail
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=_chromium(), args=["--no-sandbox", "--js-flags=--expose-gc"])
-        try:
-            yield opened
-        finally:
-            opened.close()
+    with benchmarks.browser.browser() as opened:
+        yield opened
 
 
 @contextmanager
@@ -49,5 +37,13 @@ def page(
         context.close()
 
 
-def _chromium() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), None)
+def held_by(shown: Page) -> tuple[int, int, int]:
+    """Bytes of the heap, nodes and listeners that a page holds once its garbage is collected."""
+    tools = shown.context.new_cdp_session(shown)
+    try:
+        tools.send("HeapProfiler.collectGarbage")
+        heap: Any = tools.send("Runtime.getHeapUsage")
+        counters: Any = tools.send("Memory.getDOMCounters")
+        return int(heap["usedSize"]), counters["nodes"], counters["jsEventListeners"]
+    finally:
+        tools.detach()

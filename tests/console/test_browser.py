@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tests.console.browser import browser, page, why_not
+from benchmarks.browser import why_not
+from tests.console.browser import browser, page
 
 if (missing := why_not()) is not None:
     pytest.skip(missing, allow_module_level=True)

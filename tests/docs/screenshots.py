@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.console.browser import browser, page, why_not
+from benchmarks.browser import why_not
+from tests.console.browser import browser, page
 from tests.console.building import Building
 
 if TYPE_CHECKING:
