@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -66,12 +67,12 @@ class Fake:
         self.tap.write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
 
 
-def looked(feed: Feed, board: Fake, clients: int, ticks: int) -> list[list[dict[str, Any]]]:
-    """What so many browsers are sent in so many ticks."""
+def looked(feed: Feed, board: Fake, clients: int, ticks: int, name: str | None = "q") -> list[list[dict[str, Any]]]:
+    """What so many browsers are sent in so many ticks; without a name they look at the list."""
 
     async def one() -> list[dict[str, Any]]:
         found = []
-        events = feed.events("q", frozenset({"answer"}))
+        events = feed.events(name, frozenset({"answer"}))
         await anext(events)
         async for event in events:
             found.append(json.loads(event.removeprefix(b"data: ")))
@@ -106,11 +107,11 @@ def test_however_many_look_a_query_is_looked_at_once_a_tick() -> None:
 
 def test_rates_are_of_the_last_seconds() -> None:
     board = Fake()
-    (found,) = looked(feed_of(board), board, clients=1, ticks=3)
-    last = found[-1]
-    assert last["overview"]["queries"][0]["rows_per_second"] == 100
-    assert last["detail"]["operators"][0]["rows_per_second"] == 100
-    assert (last["overview"]["queries"][0]["late"], last["overview"]["queries"][0]["rejected"]) == (1, 2)
+    (of_one,) = looked(feed_of(board), board, clients=1, ticks=3)
+    (of_all,) = looked(feed_of(board), board, clients=1, ticks=3, name=None)
+    (shown,) = of_all[-1]["queries"]
+    assert of_one[-1]["detail"]["operators"][0]["rows_per_second"] == shown["rows_per_second"] == 100
+    assert (shown["late"], shown["rejected"]) == (1, 2)
 
 
 def test_an_answer_is_sent_when_there_is_more_of_it() -> None:
@@ -136,8 +137,8 @@ def test_a_query_that_cannot_be_looked_at_is_shown_as_that() -> None:
     feed = feed_of(board)
     feed.tick()
     board.wrong = True
-    (found,) = looked(feed, board, clients=1, ticks=1)
-    shown = found[0]["overview"]["queries"][0]
+    (found,) = looked(feed, board, clients=1, ticks=1, name=None)
+    (shown,) = found[0]["queries"]
     assert (shown["state"], shown["error"]) == ("failed", "OSError: <b>gone</b>")
 
 
@@ -151,6 +152,45 @@ def test_an_answer_that_cannot_be_read_is_said_and_the_page_goes_on() -> None:
     board.tap.passed_by(gone)
     (found,) = looked(feed_of(board), board, clients=1, ticks=2)
     assert found[0]["answer"] == {"error": "OSError: no <b>file</b>"} and found[1]["detail"]
+
+
+def test_who_looks_at_one_query_has_the_others_left_alone() -> None:
+    """But for their history, every five seconds."""
+    board = Fake()
+    other = ShownQuery("other", "SELECT", board.status, lambda: None)
+    board.queries = lambda: [board.query, other]  # type: ignore[method-assign]
+    (found,) = looked(feed_of(board), board, clients=1, ticks=10)
+    assert board.looks == 10 + 2 and all("queries" not in event for event in found)
+    (found,) = looked(feed_of(board), board, clients=1, ticks=10, name=None)
+    assert board.looks == 12 + 20 and [each["name"] for each in found[0]["queries"]] == ["q", "q"]
+
+
+def test_a_tick_that_is_under_way_is_not_for_who_comes_meanwhile() -> None:
+    """It did not look for what they ask, and would say that there is no such query."""
+    board = Fake()
+    feed = feed_of(board)
+
+    async def comes() -> dict[str, Any]:
+        status, events = board.query.status, feed.events("q", frozenset())
+
+        def meanwhile() -> dict[str, Any]:
+            with suppress(StopIteration):
+                anext(events).__await__().send(None)
+            return status()
+
+        board.query.status = meanwhile
+        feed._clients = 1
+        feed.tick()
+        board.query.status = status
+        first = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0.01)
+        assert not first.done()
+        feed.tick()
+        found: dict[str, Any] = json.loads((await first).removeprefix(b"data: "))
+        await events.aclose()  # type: ignore[attr-defined]
+        return found
+
+    assert asyncio.run(comes())["detail"]["name"] == "q"
 
 
 def test_nothing_is_made_while_nobody_looks() -> None:

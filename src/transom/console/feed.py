@@ -20,7 +20,7 @@ from transom.program.live_answer import LiveAnswer, LiveView
 
 TICK: Final = 0.5
 _IDLE_TICK: Final = 5.0
-"""How often queries are looked at for their history while nobody looks."""
+"""How often queries are looked at for their history that nobody looks at."""
 
 MOST_OF_A_CORE: Final = 0.01
 """What the queries leave to whoever looks at them."""
@@ -69,6 +69,7 @@ class _Followed:
         self.query = query
         self.rates = Rates()
         self.status: Json = {}
+        self.looked = 0.0
         self.last = False
 
 
@@ -85,19 +86,24 @@ class Feed:
         self._history = SeriesHistory()
         self._followed: dict[int, _Followed] = {}
         self._overview = b"null"
+        self._queries = b"null"
         self._details: dict[str, bytes] = {}
         self._answers: dict[str, tuple[int, bytes]] = {}
         self._dead_letters: tuple[int, bytes] = (-1, b"null")
         tap = board.dead_letters()
         self._rejected = None if tap is None else LiveView(tap)
         self._clients = 0
+        self._of_all = 0
+        """Those of them that look at the list of queries."""
         self._wanted: dict[str, int] = {}
         """Queries that somebody looks at, and how many do."""
         self._look = threading.Event()
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.Future[None] | None = None
+        self._begun = 0
         self._number = 0
+        """Of the tick whose findings are there; `_begun` is that of the last one that has begun."""
 
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
@@ -125,31 +131,27 @@ class Feed:
             loop.call_soon_threadsafe(self._wake)
 
     def tick(self) -> None:
-        """Look at all queries, once."""
+        """Look at the queries, once."""
+        self._begun += 1
         now = self._clock()
         shown = self.board.queries()
         keep = {id(query) for query in shown}
         self._followed = {key: one for key, one in self._followed.items() if key in keep}
+        clients, of_all, wanted = self._clients, self._of_all, dict(self._wanted)
         for query in shown:
             one = self._followed.setdefault(id(query), _Followed(query))
-            if not one.last:
-                one.last = query.over
+            due = of_all or query.name in wanted or not clients or now - one.looked >= _IDLE_TICK
+            if due and not one.last:
+                one.last, one.looked = query.over, now
                 self._look_at(one, now)
-        if self._clients:
+        if clients:
             everything = list(self._followed.values())
-            self._overview = encoded(
-                {
-                    "now": now,
-                    "about": self.board.about,
-                    "over": self.board.over,
-                    "queries": [_summary(one.status) for one in everything],
-                }
-            )
-            wanted = dict(self._wanted)
+            self._overview = encoded({"now": now, "about": self.board.about, "over": self.board.over})
+            self._queries = encoded([_summary(one.status) for one in everything]) if of_all else b"null"
             self._details = {one.query.name: encoded(one.status) for one in everything if one.query.name in wanted}
             self._answers = {one.query.name: self._answer(one.query) for one in everything if one.query.name in wanted}
             self._reject()
-            self._number += 1
+            self._number = self._begun
             loop = self._loop
             if loop is not None and not loop.is_closed():
                 loop.call_soon_threadsafe(self._wake)
@@ -242,20 +244,24 @@ class Feed:
             return
         self._loop = asyncio.get_running_loop()
         self._clients += 1
-        if name is not None:
+        if name is None:
+            self._of_all += 1
+        else:
             self._wanted[name] = self._wanted.get(name, 0) + 1
         self._look.set()
         seen = {"answer": -2, "dead_letters": -2}
-        number = self._number
+        number = self._begun  # a tick that is under way did not look for this one
         try:
             yield b"retry: 2000\n\n"
             while not self._over.is_set():
-                if self._number == number:
+                if self._number <= number:
                     await self._ticked()
                     continue
                 number = self._number
                 parts = [b'{"overview":', self._overview]
-                if name is not None:
+                if name is None:
+                    parts += [b',"queries":', self._queries]
+                else:
                     parts += [b',"detail":', self._details.get(name, b"null")]
                 for what, (version, data) in (
                     ("answer", self._answers.get(name or "", (-1, b"null"))),
@@ -267,7 +273,9 @@ class Feed:
                 yield b"data: " + b"".join(parts) + b"}\n\n"
         finally:
             self._clients -= 1
-            if name is not None:
+            if name is None:
+                self._of_all -= 1
+            else:
                 self._wanted[name] -= 1
                 if not self._wanted[name]:
                     del self._wanted[name]

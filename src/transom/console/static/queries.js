@@ -28,8 +28,7 @@ export function queriesView(context) {
     ? empty("No query is running.", "Start one in the program of this session (session.start(..)), or write one in the editor.")
     : empty("No query is here.", "The file has no query to run: write SELECT or INSERT INTO into it."));
   const node = el("div", {}, el("div", { class: "tiles" }, running.node, rows.node, out.node, worst.node), body, none);
-  const update = ({ overview }) => {
-    const queries = overview.queries;
+  const update = ({ queries }) => {
     const active = queries.filter((q) => q.state === "running");
     setText(running.value, `${active.length} of ${queries.length}`);
     setText(rows.value, rate(total(active, "rows_per_second")));
@@ -41,7 +40,6 @@ export function queriesView(context) {
     list.update(queries);
   };
   body.hidden = none.hidden = true;
-  if (context.message) update(context.message);
   return { node, update };
 }
 
