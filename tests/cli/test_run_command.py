@@ -25,7 +25,7 @@ from tests.profile import first_of
 
 LEDGER = """out: 4 rows out, to the end of its input
   s  6 rows in = 4 used + 1 late + 1 rejected + 0 waiting
-       1 column 'a' is INTEGER and cannot hold the value
+       1 rejected: column 'a' is INTEGER and cannot hold the value
        1 late: came after the watermark
 """
 BARE = QUERY_FILE.partition("CREATE SINK")[0] + "ISTREAM(SELECT k, a FROM s [RANGE 2 SECONDS]);"

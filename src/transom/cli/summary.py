@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from transom.core.text import visible
 from transom.core.time import BEGINNING, format_instant
+from transom.pipeline.dead_letters import reason_and_fate
 from transom.program.status import InputStatus, Status
 
 
@@ -17,7 +18,9 @@ def summary(statuses: Iterable[Status]) -> str:
         width = max((len(each.name) for each in status.inputs), default=0)
         for each in status.inputs:
             lines.append(f"  {each.name:{width}}  {ledger(each)}")
-            lines += [f"  {'':{width}}    {count:,} {reason}" for reason, count in each.reasons.items()]
+            lines += [
+                f"  {'':{width}}    {count:,} {reason_and_fate(reason)}" for reason, count in each.reasons.items()
+            ]
             lines += [] if each.leap is None else [f"  {'':{width}}    {each.leap}"]
         lines += [
             f"  {line}"

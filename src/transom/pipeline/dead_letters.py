@@ -48,6 +48,15 @@ def dead_letter_rows(definition: StreamDefinition | TableDefinition, rejected_ro
     return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=DEAD_LETTER_SCHEMA)
 
 
+def reason_and_fate(reason: str) -> str:
+    """For people who read it by itself: that it was rejected is said, that it was late the reason says.
+
+    >>> reason_and_fate("the timestamp is missing"), reason_and_fate("late: came after the watermark")
+    ('rejected: the timestamp is missing', 'late: came after the watermark')
+    """
+    return reason if reason in (*_LATE, _OTHER) else f"rejected: {reason}"
+
+
 def count_reasons(counts: dict[str, int], reasons: list[str]) -> None:
     """Add to the counts. A reason is counted without its value, and past a hundred different ones together."""
     for reason, count in Counter(reasons).items():
