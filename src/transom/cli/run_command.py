@@ -31,6 +31,7 @@ from transom.program.interrupt import Terminated
 from transom.program.planned import Planned
 from transom.program.run import EVERY, Run, until_full
 from transom.program.shown import shown
+from transom.program.silence_notes import silence_notes
 from transom.session import Session, workspace_of
 
 STARTING: Final = {"local": "starting", "spark": "starting Spark"}
@@ -55,7 +56,7 @@ def main(options: argparse.Namespace) -> int:
         watching.serve(session)
         planned = workspace_of(session).prepare(text, fixed, checkpoint=checkpoint)
         standing = [query for query in planned if query.standing]
-        for note in growth_notes(planned):
+        for note in (*growth_notes(planned), *(silence_notes(planned) if options.follow else ())):
             say(visible(note))
         if any(query.root is not None for query in planned):
             say_where(options, runs=any(query.standing or _analyzed(query) for query in planned))
