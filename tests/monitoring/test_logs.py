@@ -11,6 +11,7 @@ from tests.monitoring.test_snapshot import NOW, made
 from transom import Session
 from transom.core.time import SECOND
 from transom.monitoring.logs import FIELDS, LogFormat, QueryLog, Thresholds, logging_to
+from transom.monitoring.silence import Silence
 from transom.monitoring.snapshot import status_json
 from transom.program.progress import progress_of
 from transom.program.status import InputStatus, OperatorStatus
@@ -23,6 +24,7 @@ class Writing:
         self.now = 0.0
         monkeypatch.setattr("transom.monitoring.logs.time.monotonic", lambda: self.now)
         self._log, self._form = QueryLog(**given), form
+        self._silence = Silence()
         self.text = ""
 
     def look(self, batch: bool = False, seconds: float = 1.0, state: Any = "running", **changed: object) -> list[Any]:
@@ -30,6 +32,7 @@ class Writing:
         self.now += seconds
         with logging_to(stream, self._form):
             found = status_json(status, now=NOW, state=state)
+            self._silence.mark(found, self.now)
             self._log([(found, [progress_of(status, 7, 0, 0.25)] if batch else [])])
         self.text = stream.getvalue()
         return [json.loads(line) for line in self.text.splitlines()] if self._form == "json" else []
@@ -60,6 +63,22 @@ def test_falling_behind_is_warned_of_when_it_is_twice_as_bad(monkeypatch: pytest
     found = [writing.look(progress=NOW - lag * SECOND) for lag in lags]
     assert [[line["event"] for line in lines] for lines in found] == [[], [], [], ["lag"], [], ["lag"], [], ["lag"]]
     assert "smoke" in found[3][0]["message"] and found[3][0]["level"] == "WARNING"
+
+
+def test_an_input_that_time_waits_for_is_said_to_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is the only one, and so behind no other: nothing else says why an alarm does not come."""
+    writing = Writing(monkeypatch, batches=False, every=30)
+
+    def beats(rows: int, watermark: int = NOW) -> dict[str, Any]:
+        return {"inputs": (InputStatus("beats", rows, rows, 0, 0, 0, watermark, False, {}),), "held_back_by": "beats"}
+
+    writing.look(**beats(1))
+    (said,) = writing.look(seconds=30, **beats(1))
+    assert said["message"].endswith("time waits for beats, which has been silent for 30 s, keeps 4.1 kB")
+    (said,) = writing.look(seconds=30, **beats(2))
+    assert "silent" not in said["message"]
+    (said,) = writing.look(seconds=30, **beats(2, NOW + SECOND))
+    assert "silent" not in said["message"], "a heartbeat has taken its time on"
 
 
 def test_a_replay_of_old_rows_is_not_behind(monkeypatch: pytest.MonkeyPatch) -> None:

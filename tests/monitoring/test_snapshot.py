@@ -32,7 +32,7 @@ def made(**changed: object) -> Status:
 
 def test_what_holds_time_back_is_measured_against_the_furthest_input() -> None:
     found = status_json(made(), now=NOW)
-    assert found["held_back_by"] == {"input": "smoke", "seconds": 240.0}
+    assert found["held_back_by"] == {"input": "smoke", "seconds": 240.0, "silent_seconds": 0.0}
     assert (found["lag_seconds"], found["rows_in"], found["state"]) == (300.0, 20, "running")
     assert [one["lag_seconds"] for one in found["inputs"]] == [300.0, 60.0, None]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from transom.console.board import Board, ShownQuery
 from transom.monitoring.history import TIERS, SeriesHistory
+from transom.monitoring.silence import Silence
 from transom.monitoring.snapshot import error_text
 from transom.program.live_answer import LiveAnswer, LiveView
 
@@ -68,6 +69,7 @@ class _Followed:
     def __init__(self, query: ShownQuery) -> None:
         self.query = query
         self.rates = Rates()
+        self.silence = Silence()
         self.status: Json = {}
         self.looked = 0.0
         self.last = False
@@ -189,6 +191,7 @@ class Feed:
         except Exception as error:  # whatever is wrong with it is shown, and the others go on
             status = {**one.status, "name": one.query.name, "state": "failed", "error": error_text(error)}
         operators, inputs = status.get("operators", []), status.get("inputs", [])
+        one.silence.mark({"inputs": inputs, "held_back_by": status.get("held_back_by")}, now)
         counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
         counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
         counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads

@@ -24,6 +24,9 @@ from transom.program.progress import Progress
 
 LOGGER: Final = logging.getLogger("transom")
 
+_SECONDS_OF_SILENCE: Final = 10.0
+"""From then on it is worth a word that nothing comes of an input that time waits for."""
+
 LogFormat = OneOf["text", "json"]
 FIELDS: Final = (
     "query",
@@ -124,7 +127,7 @@ class _Reported:
             return None
         self._lag_warned = 2 * behind
         held = snapshot["held_back_by"]
-        why = "" if held is None else f"; time waits for {held['input']}"
+        why = "" if held is None else f"; time waits for {held['input']}{_silent(held)}"
         return "lag", f"falls behind: {lag:,.0f} s behind the clock, {behind:,.0f} s more than it was{why}"
 
     def _state(self, snapshot: dict[str, Any]) -> tuple[str, str] | None:
@@ -197,13 +200,20 @@ def _tail(snapshot: dict[str, Any], progress: int | None) -> str:
     parts = ["" if reached is None else f"up to {reached}"]
     held = snapshot["held_back_by"]
     if held is not None and held["seconds"]:
-        parts.append(f"held back by {held['input']}, {held['seconds']:,.0f} s")
+        parts.append(f"held back by {held['input']}, {held['seconds']:,.0f} s{_silent(held)}")
+    elif held is not None and _silent(held):
+        parts.append(f"time waits for {held['input']}{_silent(held)}")
     for name in ("waiting", "late", "rejected"):
         count = sum(each[name] for each in snapshot["inputs"])
         parts.append(f"{count:,} {name}" if count else "")
     kept = sum(each["state_bytes"] for each in snapshot["operators"])
     parts.append(f"keeps {size_text(kept)}" if kept else "")
     return "".join(f", {part}" for part in parts if part)
+
+
+def _silent(held: dict[str, Any]) -> str:
+    seconds = held["silent_seconds"]
+    return f", which has been silent for {seconds:,.0f} s" if seconds >= _SECONDS_OF_SILENCE else ""
 
 
 class LineFormatter(logging.Formatter):

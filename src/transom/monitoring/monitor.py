@@ -14,6 +14,7 @@ from typing import Any, Final
 from transom.core.time import BEGINNING
 from transom.monitoring.history import SeriesHistory
 from transom.monitoring.rate import Rate
+from transom.monitoring.silence import Silence
 from transom.monitoring.snapshot import state_of, status_json
 from transom.monitoring.watched import Watched
 from transom.program.progress import Progress
@@ -103,6 +104,7 @@ class _View:
         self._query: Watched | None = query
         self._query_ref = weakref.ref(query)
         self._rates = Rate(), Rate()
+        self._silence = Silence()
         self._steps = 0
         self._busy = 0.0
         self._batch_seconds: float | None = None
@@ -135,6 +137,7 @@ class _View:
             history=monitor.kept(status.name),
             error=error,
         )
+        self._silence.mark(self.last, now)
         if not active:
             self._query = None
         return self.last, batches

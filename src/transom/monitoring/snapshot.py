@@ -46,8 +46,8 @@ def status_json(
     history: dict[str, Any] | None = None,
     error: BaseException | None = None,
 ) -> dict[str, Any]:
-    """`now` is the clock in microseconds since 1970, from which the lag is counted. A rate is measured by whoever looks
-    more than once (`Monitor`).
+    """`now` is the clock in microseconds since 1970, from which the lag is counted. Rates and silence are measured
+    by whoever looks more than once (`Monitor`).
 
     >>> from transom import Session
     >>> session = Session()
@@ -113,7 +113,8 @@ def _held_back_by(status: Status) -> dict[str, Any] | None:
     marks = {each.name: each.watermark for each in status.inputs if iso(each.watermark) is not None}
     held_at = marks.get(status.held_back_by)
     others = [mark for mark in marks.values() if mark is not None]
-    return {"input": status.held_back_by, "seconds": None if held_at is None else (max(others) - held_at) / SECOND}
+    seconds = None if held_at is None else (max(others) - held_at) / SECOND
+    return {"input": status.held_back_by, "seconds": seconds, "silent_seconds": 0.0}
 
 
 def _input(status: InputStatus, now: int) -> dict[str, Any]:
@@ -126,6 +127,7 @@ def _input(status: InputStatus, now: int) -> dict[str, Any]:
         "waiting": status.waiting,
         "watermark": iso(status.watermark),
         "lag_seconds": lag(status.watermark, now),
+        "silent_seconds": 0.0,
         "ended": status.ended,
         "reasons": dict(status.reasons),
         "leap": None if status.leap is None else str(status.leap),

@@ -1,6 +1,6 @@
 // Where one is, what is asked for it, and who shows what comes.
 
-import { el, held as heldBack, instant, setText, state } from "/dom.js";
+import { el, held, instant, setText, state } from "/dom.js";
 import { queriesView } from "/queries.js";
 import { planView } from "/plan.js";
 import { answerView } from "/answer.js";
@@ -91,16 +91,17 @@ function queryPlace({ name, tab }) {
 }
 
 function describe(one) {
-  const held = one.held_back_by;
   const parts = [one.runtime === "spark" ? "on Spark" : "in one process"];
   if (one.progress) parts.push(`up to ${instant(one.progress)}`);
-  if (held && held.seconds >= 1 && one.state === "running") parts.push(`held back by ${heldBack(held)}`);
+  if (held(one)) parts.push(`held back by ${held(one)}`);
   return parts.join(" · ");
 }
 
+// A page in the background asks for nothing: a browser has few connections for one server, and nobody looks.
 function listen(where) {
   source?.close();
   clearTimeout(again);
+  if (document.hidden) return;
   const asked = new URLSearchParams();
   if (where.name) asked.set("query", where.name);
   if (WANTS[where.tab]) asked.set("wants", WANTS[where.tab]);

@@ -114,7 +114,9 @@ export function instant(iso) {
 const STATES = { running: "▶ running", finished: "✓ finished", stopped: "■ stopped", failed: "✕ failed" };
 export const state = (name) => ({ text: STATES[name] ?? name ?? "", cls: `state ${name}` });
 
-export function held(one) {
-  if (!one) return "";
-  return one.seconds >= 1 ? `${one.input}, ${span(one.seconds)}` : one.input;
+// What time waits for, and how far it is behind the others; or, of an input alone, how long nothing has come of it.
+export function held(query) {
+  const one = query.state === "running" ? query.held_back_by : null;
+  if (one?.seconds >= 1) return `${one.input}, ${span(one.seconds)}`;
+  return one?.silent_seconds >= 10 ? `${one.input}, silent for ${span(one.silent_seconds)}` : "";
 }

@@ -1,6 +1,6 @@
 // Where every row of every input went, how far its time has come, and the rows that were rejected.
 
-import { behind, count, el, empty, instant, rate, setText, table } from "/dom.js";
+import { behind, count, el, empty, instant, rate, setText, span, table } from "/dom.js";
 
 const PARTS = ["used", "late", "rejected", "waiting"];
 const WORDS = { used: "used", late: "late", rejected: "rejected", waiting: "waiting" };
@@ -55,7 +55,7 @@ function card(name) {
     el("div", {}, total, ...PARTS.map((part) => el("span", { class: "key" }, el("i", { class: part }), keys[part]))), reasons);
   const update = (one) => {
     const time = one.watermark ? `time is at ${instant(one.watermark)}, ${one.lag_seconds > -1 ? `${behind(one.lag_seconds)} behind` : `${behind(one.lag_seconds)} of`} the clock` : one.ended ? "read to its end" : "no time of its own yet";
-    setText(facts, [`${rate(one.rows_per_second)} rows/s`, time, one.ended && one.watermark ? "ended" : "", one.leap ?? ""].filter(Boolean).join(" · "));
+    setText(facts, [`${rate(one.rows_per_second)} rows/s`, time, one.ended && one.watermark ? "ended" : "", one.silent_seconds >= 10 ? `silent for ${span(one.silent_seconds)}` : "", one.leap ?? ""].filter(Boolean).join(" · "));
     setText(total, `${count(one.rows_in)} rows in =`);
     for (const part of PARTS) {
       const share = one.rows_in ? one[part] / one.rows_in : 0;

@@ -1,6 +1,6 @@
 // All queries, one a line: how they are doing, and what they wait for.
 
-import { behind, count, el, empty, held, instant, rate, setText, state, table } from "/dom.js";
+import { behind, count, el, empty, held, instant, rate, setText, span, state, table } from "/dom.js";
 
 const COLUMNS = [
   { title: "Query", cls: "plain called", cell: (q) => ({ text: q.name, title: q.name, href: place(q) }) },
@@ -9,12 +9,13 @@ const COLUMNS = [
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
   { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
   { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => behind(q.lag_seconds) },
-  { title: "Held back by", cls: "plain", cell: (q) => ({ text: q.state === "running" && q.held_back_by?.seconds >= 1 ? held(q.held_back_by) : "", cls: q.held_back_by?.seconds > 60 ? "warn" : "" }) },
+  { title: "Held back by", cls: "plain", cell: (q) => ({ text: held(q), cls: waits(q) > 60 ? "warn" : "", title: q.held_back_by?.silent_seconds >= 10 ? `No row of it has come for ${span(q.held_back_by.silent_seconds)}` : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
   { title: "Rejected", cls: "n", cell: (q) => ({ text: count(q.rejected), cls: q.rejected ? "bad" : "faint" }) },
   { title: "Shed", cls: "n", hint: "Rows left out because there was too much to do", cell: (q) => ({ text: count(q.shed), cls: q.shed ? "bad" : "faint" }) },
 ];
 
+const waits = (query) => Math.max(query.held_back_by?.seconds ?? 0, query.held_back_by?.silent_seconds ?? 0);
 const place = (query) => `#/query/${encodeURIComponent(query.name)}/plan`;
 
 export function queriesView(context) {
@@ -33,8 +34,8 @@ export function queriesView(context) {
     setText(running.value, `${active.length} of ${queries.length}`);
     setText(rows.value, rate(total(active, "rows_per_second")));
     setText(out.value, rate(total(active, "rows_out_per_second")));
-    const slow = active.filter((q) => q.held_back_by?.seconds >= 1).sort((a, b) => b.held_back_by.seconds - a.held_back_by.seconds)[0];
-    setText(worst.value, slow ? held(slow.held_back_by) : "nothing");
+    const slow = active.filter(held).sort((a, b) => waits(b) - waits(a))[0];
+    setText(worst.value, slow ? held(slow) : "nothing");
     body.hidden = !queries.length;
     none.hidden = queries.length > 0;
     list.update(queries);
