@@ -135,5 +135,6 @@ theme();
 document.getElementById("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 addEventListener("hashchange", show);
 addEventListener("pagehide", () => source?.close());
+document.addEventListener("visibilitychange", () => listen(route()));
 context.about = await ask("/api/about");
 show();

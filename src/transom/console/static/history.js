@@ -22,6 +22,10 @@ export function historyView(context, name) {
   // What is known is kept; what is asked for is what came since its newest moment, which may not have been over.
   async function renew() {
     clearTimeout(timer);
+    if (document.hidden) {
+      timer = setTimeout(renew, 2_000);
+      return;
+    }
     const seconds = Number(reach.value);
     if (seconds !== wanted) known = null;
     wanted = seconds;
