@@ -225,13 +225,6 @@ SHARING: Final = (
         "a query that reads snapshots of a view with windows that slide fails when its input ends",
     ),
     Bug(
-        "slides_of_a_part_not_sent",
-        "pipeline/fragment_partition.py",
-        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), below)",
-        "out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})",
-        "the same, on Spark",
-    ),
-    Bug(
         "window_that_slides_not_held_for_its_last_sample",
         "planner/sharing_windows.py",
         "return min(length_of(window, tick) + (window.slide or 0), UNBOUNDED)",

@@ -608,7 +608,8 @@ class FragmentPartition:
                 continue
             output = self._consumers[channel.query].input_of(sender)
             if output is not None:
-                out.send(channel, picked(shared[output], self._columns[channel.query][output]), below)
+                # A shared join has no windows that slide; other shared plans are read through an operator of the query.
+                out.send(channel, picked(shared[output], self._columns[channel.query][output]), {})
                 continue
             runner = self.beside[channel.query]
             own = {**runner.slides(), **below} if at_the_end else {}
