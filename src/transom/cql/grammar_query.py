@@ -42,6 +42,10 @@ def read_query(reader: Reader) -> exp.Expr:
     if reader.take("WITH"):
         if reader.at("RECURSIVE"):
             reader.reject("recursive queries are not supported", "write the steps out as named queries")
+        if reader.word(1).capitals == "AS" and reader.word(2).capitals == "CHANGELOG":
+            remedy = "write ISTREAM(SELECT * FROM r) for the rows that come, DSTREAM(..) for those that go"
+            reader.skip(2)
+            reader.reject("AS CHANGELOG is not supported", remedy)
         named = reader.listed(lambda: _read_named_query(reader))
     query = _with_order(_read_set_operations(reader), read_order(reader))
     if named:

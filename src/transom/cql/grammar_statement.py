@@ -98,6 +98,12 @@ def _read_create(reader: Reader) -> exp.Expr:
         view.args["query"].set("emit", emit or view.args["query"].args.get("emit"))
         return view
     parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader))) if reader.at("(") else []
+    if reader.at("APPEND", "ONLY"):
+        remedy = {
+            "TABLE": "write CREATE STREAM for rows that come and are never taken back",
+            "STREAM": "leave it out: so is every stream",
+        }[kind]
+        reader.reject("APPEND ONLY is not supported", remedy)
     settings = _read_settings(reader)
     return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
 

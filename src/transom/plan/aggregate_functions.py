@@ -74,6 +74,15 @@ def _computed(name: AggregateName) -> Rule:
     return rule
 
 
+def _sum(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """Of intervals that of their microseconds."""
+    value = written.argument()
+    if value.type != DURATION:
+        return refer(_call("sum", value, written.distinct))
+    total = refer(_call("sum", Cast(value, BIGINT), written.distinct))
+    return Cast(Cast(total, BIGINT), DURATION)
+
+
 def _call(name: AggregateName, argument: Expression, distinct: bool = False) -> AggregateCall:
     return AggregateCall(name, argument, _type(name, argument.type), distinct)
 
@@ -293,7 +302,7 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("count_if", "COUNT_IF(condition)", "rows for which the condition is true. Over nothing 0",
                       _count_if, ("countif",)),
     AggregateFunction("sum", "SUM(a)", "total: exact and without overflow for whole numbers, correctly rounded for "
-                      "floating ones", _computed("sum")),
+                      "floating ones; of intervals an interval", _sum),
     AggregateFunction("avg", "AVG(a)", "that total divided by the count, a DOUBLE", _computed("avg"), ("mean",)),
     AggregateFunction("min", "MIN(a)", "least value of any type", _computed("min")),
     AggregateFunction("max", "MAX(a)", "greatest value of any type; NaN is the greatest number", _computed("max")),
