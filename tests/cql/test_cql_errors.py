@@ -117,7 +117,7 @@ from tests.cql.queries import marked, rejected
             "GROUP BY",
         ),
         (
-            "SELECT 1 FROM T WHERE EXISTS (SELECT A FROM S GROUP BY A HAVING EXISTS (SELECT 1 FROM R WHERE E = S.A + C))",
+            "SELECT C FROM T WHERE EXISTS (FROM S GROUP BY A HAVING EXISTS (SELECT 1 FROM R WHERE E = S.A + C))",
             "EXISTS (SELECT 1 FROM R WHERE E = S.A + C)",
             "groups and the rows around them",
             "FROM",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, is_nested
+from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, is_nested
 from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
@@ -190,6 +190,11 @@ class ExpressionBinder:
             return self._impure(node, name)
         if qualifier is not None and not self.scope.has_input(qualifier):
             aliases = self.scope.aliases()
+            columns = self.scope.find(qualifier, None)
+            if len(columns) == 1 and columns[0].type == JSON:
+                return self._error(
+                    f"'{qualifier}' is JSON and has no columns", node, f"write {qualifier} ->> '$.{name}'"
+                )
             remedy = f"the inputs are {', '.join(aliases)}" if aliases else "give the input an alias"
             return self._error(f"there is no input '{qualifier}' in FROM", node, remedy)
         if name.lower() in COLUMNS:

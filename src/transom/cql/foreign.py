@@ -47,7 +47,13 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("REGEXP",): ("REGEXP", "write regexp_matches(text, 'pattern')"),
     ("SIMILAR", "TO"): ("SIMILAR TO", "write regexp_full_match(text, 'pattern')"),
     ("ALL", "("): ("ALL", "compare with MAX or MIN: a > (every b) is a > MAX(b)"),
-    ("TOP",): ("TOP", "write a window such as [ROWS 3] behind the stream"),
+    ("TOP",): ("TOP", "write ORDER BY a LIMIT 10 behind the query"),
+    ("MINUS", "SELECT"): ("MINUS", "write EXCEPT"),
+    ("SYMMETRIC",): ("SYMMETRIC", "write BETWEEN least(a, b) AND greatest(a, b)"),
+    ("OVERLAPS",): ("OVERLAPS", "write a.start < b.stop AND b.start < a.stop"),
+    ("STREAM", "*"): ("SELECT STREAM", "write SELECT ISTREAM *, or leave STREAM out"),
+    ("CROSS", "APPLY"): ("CROSS APPLY", "write CROSS JOIN LATERAL (SELECT ..) AS b"),
+    ("OUTER", "APPLY"): ("OUTER APPLY", "write LEFT JOIN LATERAL (SELECT ..) AS b ON TRUE"),
     ("GROUPING", "SETS"): ("GROUPING SETS", "write a query for each grouping, with UNION ALL between them"),
     ("GLOB",): ("GLOB", "write text LIKE 'a%'"),
     ("NOT", "ENFORCED"): ("NOT ENFORCED", "leave it out"),
@@ -77,6 +83,8 @@ STATEMENTS: Final[dict[str, str]] = {
     "COPY": "write CREATE SINK out WITH (path = 'out.csv'); INSERT INTO out SELECT ..",
     "LOAD": "write CREATE TABLE t (..) WITH (path = 'rows.csv')",
     "USE": "leave it out: names have one part",
+    "PIVOT": _PIECES,
+    "PREPARE": "write the query with $name for a parameter, and give it where the query runs",
     "EXECUTE": "leave it out: all queries of a text run together",
     "BEGIN": "leave it out: all queries of a text run together",
     "COMMIT": "leave it out: all queries of a text run together",
@@ -120,7 +128,7 @@ CALLS: Final[dict[str, str]] = {
     **{f"{window}_{end}": _TIMES for window in ("tumble", "hop", "session") for end in _ENDS},
     **_same(
         _LISTS,
-        """explode posexplode unnest flatten generate_series array map struct element_at
+        """explode posexplode unnest flatten array map struct element_at
         string_split split list_transform transform""",
     ),
     "mode": "count the values: GROUP BY k, a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY COUNT(*) DESC, a) = 1",
@@ -178,15 +186,17 @@ CALLS: Final[dict[str, str]] = {
     "initcap": "write upper(left(text, 1)) || lower(substring(text, 2))",
     "translate": "write replace(replace(text, 'a', 'x'), 'b', 'y')",
     "hash": "write md5(text)",
+    "date_bin": "write time_bucket(INTERVAL '5 minutes', ts)",
+    "product": "write exp(SUM(ln(a))) where all are above 0",
     "reverse": "it is not offered: what a letter is differs between systems",
     "columns": "name the columns one by one",
-    **_same("write a IN (b, c), or a IN (SELECT ..)", "any some"),
+    **_same("write a IN (b, c), a IN (SELECT ..), or list_contains(array, a)", "any some"),
     "table": "write the name of the stream, with a window behind it: FROM s [RANGE 10 MINUTES SLIDE 10 MINUTES]",
     **_same(
         "write FROM 'rows.csv', with the path alone",
         "read_csv read_parquet read_json read_csv_auto parquet_scan",
     ),
-    "range": "put the numbers into a table",
+    **_same("put the numbers into a table, or write UNNEST([1, 2, 3]) AS u(x)", "range generate_series"),
 }
 """Functions of others."""
 

@@ -114,6 +114,8 @@ def read_case(reader: Reader) -> exp.Expr:
 
 
 def read_between(reader: Reader, this: exp.Expr | None) -> exp.Expr:
+    if reader.at("SYMMETRIC"):
+        reject_clause(reader)
     low = _operand(reader)
     reader.need("AND")
     return exp.Between(this=_before(reader, this), low=low, high=_operand(reader))
@@ -361,6 +363,8 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             reader.need("AS")
             kind = exp.TryCast if start.capitals == "TRY_CAST" else exp.Cast
             return kind(this=value, to=read_type(reader))
+        case "SAFE_CAST":
+            reader.reject("there is no function 'safe_cast'", "write TRY_CAST(value AS type)", start)
         case "EXTRACT":
             part = reader.literal("text", "", "") if reader.word().kind == "text" else reader.name("a part of a date")
             reader.need("FROM")

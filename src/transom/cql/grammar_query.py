@@ -68,6 +68,10 @@ def _read_named_query(reader: Reader) -> exp.Expr:
     name = reader.name("the name of a query")
     columns = reader.column_names_if_any()
     reader.need("AS")
+    if reader.at("NOT", "MATERIALIZED"):
+        reader.skip(2)
+    else:
+        reader.take("MATERIALIZED")  # what is computed when, EXPLAIN says
     return syntax.NamedQuery(this=reader.wrapped(lambda: read_query(reader)), alias=name, columns=columns)
 
 
@@ -124,6 +128,8 @@ def _read_select(reader: Reader) -> exp.Expr:
     items: list[exp.Expr] = [syntax.Item(this=reader.spanned(exp.Star(), start), text="*")]
     if from_ is None or reader.at("SELECT"):
         reader.need("SELECT")
+        if reader.at("STREAM", "*"):
+            reject_clause(reader)
         change = reader.word().capitals if _at_change_word(reader) else None
         if change:
             reader.skip()
@@ -234,6 +240,8 @@ def _read_join(reader: Reader) -> exp.Expr | None:
     start = reader.word()
     if what := _UNSUPPORTED_JOINS.get(start.capitals):
         reader.reject(*what)
+    if reader.word(1).capitals == "APPLY":
+        reject_clause(reader)
     natural = reader.take("NATURAL")
     kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI")
     if kind in ("LEFT", "RIGHT", "FULL"):

@@ -22,6 +22,7 @@ _FOREIGN_KINDS: Final = {
     "SOURCE": "write CREATE STREAM name (columns, WATERMARK FOR ts AS ts) WITH (..)",
     "INDEX": "leave it out: each join keeps the index that it needs",
     "FUNCTION": "write the expression itself, or bring a function of Python: @session.function(..)",
+    "MACRO": "write the expression itself, or bring a function of Python: @session.function(..)",
     "TYPE": "write the types of the columns one by one",
     "SCHEMA": "leave it out: names have one part",
     "DATABASE": "leave it out: names have one part",

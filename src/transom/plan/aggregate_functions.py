@@ -364,9 +364,8 @@ def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) ->
         raise QueryError(f"{definition.name}(*) has no meaning", remedy=f"write {definition.name}(column)")
     if written.arguments and not 0 <= len(written.arguments) - definition.arguments <= definition.optional:
         count = "one argument" if definition.arguments == 1 else f"{definition.arguments} arguments"
-        raise QueryError(
-            f"{definition.name.upper()} takes {count}", remedy=f"write {definition.usage.split(', COUNT')[-1]}"
-        )
+        usage = "COUNT(DISTINCT (a, b))" if definition.name == "count" else definition.usage
+        raise QueryError(f"{definition.name.upper()} takes {count}", remedy=f"write {usage}")
     if written.order and definition.name not in _ORDERED:
         raise QueryError(f"{definition.name.upper()} does not depend on an order", remedy="leave ORDER BY out")
     return definition.rule(definition, written, refer)
