@@ -30,18 +30,18 @@ def of_another_plan() -> CheckpointError:
     )
 
 
-def _name(operator: Operator, known: dict[int, str]) -> str:
+def _name(operator: Operator, name_of: dict[int, str]) -> str:
     """The name of an operator and all below it. What is below is given by its name alone, however often it is
     used."""
-    name = known.get(id(operator))
+    name = name_of.get(id(operator))
     if name is None:
         node = operator.node
         below = [child.node for child in operator.inputs]
         own = [(field.name, _own(getattr(node, field.name), below)) for field in fields(node) if field.compare]
-        names = [_name(child, known) for child in operator.inputs]
+        names = [_name(child, name_of) for child in operator.inputs]
         facts = repr((type(node).__name__, own, operator.tactic.name, operator.keys, names))
         facts += "sealed" * operator.sealed
-        name = known[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
+        name = name_of[id(operator)] = hashlib.sha256(facts.encode()).hexdigest()
     return name
 
 

@@ -164,7 +164,7 @@ class _Cut:
             if not any(part.single for part in below) and not all(part.free for part in below):
                 schema = operator.schema
                 followed = [self._follow(operator, column(schema, i), below) for i in range(len(schema))]
-                slots = [slot for known in followed if known is not None for slot in _agreeing(known, below)]
+                slots = [slot for key in followed if key is not None for slot in _agreeing(key, below)]
                 if slots:
                     self._merge(operator, below, slots)
                     return

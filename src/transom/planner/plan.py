@@ -126,16 +126,16 @@ class Planner:
 
     def plan(self, node: Node) -> Operator:
         """The operator for a node; equal nodes give the very same operator."""
-        found = self.planned.get(node)
-        if found is None:
-            operator = self._plan(node)
+        operator = self.planned.get(node)
+        if operator is None:
+            fresh = self._plan(node)
             if len(self.made) >= MAX_OPERATORS:
                 raise UnsupportedError(
                     f"the query has more than {MAX_OPERATORS:,} operators once its views are put in",
                     remedy="insert a part of it into a sink, and read that as a stream",
                 )
-            found = self.planned[node] = self._once(operator)
-        return found
+            operator = self.planned[node] = self._once(fresh)
+        return operator
 
     def _once(self, operator: Operator) -> Operator:
         """Equal operators are the same one; what may forget all that it saw does so."""

@@ -337,10 +337,10 @@ def of(members: Iterable[int]) -> int:
     >>> bin(of([0, 1, 3]))
     '0b1011'
     """
-    found = 0
+    mask = 0
     for i in members:
-        found |= 1 << i
-    return found
+        mask |= 1 << i
+    return mask
 
 
 def _alike(values: list[float], within: float) -> bool:
