@@ -119,9 +119,9 @@ class Meeting:
 
     def _probe(self, hop: Hop, tuples: Int64s, wanted: Int64s) -> ProbeResult:
         started = time.perf_counter_ns()
-        asked = self._predicates.formula(hop.check) is not None
-        matches, entries = self.probing.alone(hop, tuples, wanted, self.block // 3, asked)
-        if hop.check is not None and not asked and len(matches.members):
+        by_formula = self._predicates.formula(hop.check) is not None
+        matches, entries = self.probing.alone(hop, tuples, wanted, self.block // 3, by_formula)
+        if hop.check is not None and not by_formula and len(matches.members):
             matches = self._checked(hop, hop.check, tuples, matches)
         return ProbeResult(matches, entries, time.perf_counter_ns() - started)
 

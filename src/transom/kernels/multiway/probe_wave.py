@@ -229,8 +229,8 @@ def probe_wave(  # type: ignore[no-untyped-def]
 
 
 @jit
-def probe_alone(sheet, tables, columns, hops, tuples, limit, wanted, asked):  # type: ignore[no-untyped-def]
-    """The matches of the tuples that are wanted by the only hop, by its formula too if it is to be `asked`.
+def probe_alone(sheet, tables, columns, hops, tuples, limit, wanted, by_formula):  # type: ignore[no-untyped-def]
+    """The matches of the tuples that are wanted by the only hop, by its formula too if `by_formula`.
 
     Offsets, members, and how many entries were looked at.
     """
@@ -238,7 +238,7 @@ def probe_alone(sheet, tables, columns, hops, tuples, limit, wanted, asked):  # 
     results = np.zeros((1, RESULT), dtype=np.int64)
     offsets = np.zeros((1, rows + 1), dtype=np.int64)
     one = hops.copy()
-    if not asked:
+    if not by_formula:
         one[0, OPERATIONS] = 0
     _write_down(sheet, tables, columns, one, tuples, limit, wanted, offsets, results)
     _try_probe(sheet, 0)
