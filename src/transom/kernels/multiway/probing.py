@@ -91,7 +91,7 @@ class Probing:
         )  # fmt: skip
         return WaveMatches(offsets, members), helped
 
-    def alone(self, hop: Hop, tuples: Int64s, wanted: Int64s, limit: int, asked: bool) -> tuple[Matches, int]:
+    def alone(self, hop: Hop, tuples: Int64s, wanted: Int64s, limit: int, by_formula: bool) -> tuple[Matches, int]:
         """The matches of the tuples that are wanted by one hop, and how many entries were looked at.
 
         `asked`: with its formula. Several threads may do so at once.
@@ -99,7 +99,7 @@ class Probing:
         table = self._table(id(hop), (hop,))
         offsets, members, entries = probe_alone(
             blank_sheet(), self.directory.tables, self.directory.addresses.addresses, table.rows, tuples, limit,
-            wanted, asked,
+            wanted, by_formula,
         )  # fmt: skip
         return Matches(offsets, members), entries
 
