@@ -149,6 +149,14 @@ def test_an_interval_is_over_by_itself(tmp_path: Path) -> None:
     sink.close()
 
 
+def test_intervals_are_rejected(tmp_path: Path) -> None:
+    schema = pa.schema([("wait", pa.duration("us"))])
+    declared = SinkDeclaration("o", {"connector": "delta", "path": str(tmp_path / "t")}, run="run/o")
+    with pytest.raises(OptionError, match="no INTERVAL, and 'wait' is one") as error:
+        DeltaSink(declared, Opening(schema, form="stream"))
+    assert "epoch(wait)" in (error.value.remedy or "")
+
+
 def test_an_answer_without_a_key_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="name a row") as error:
         opened(tmp_path / "t", key=None)

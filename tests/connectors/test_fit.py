@@ -123,6 +123,16 @@ def test_timestamps_of_any_unit_and_zone(unit: str, zone: str | None) -> None:
     assert fitted.bad == ()
 
 
+def test_intervals_of_databases() -> None:
+    day, hour = 86_400_000_000, 3_600_000_000
+    given = [None, (0, 1, 2 * hour * 1_000), (0, -3, -1_500), (1, 0, 0), (0, 1 << 30, 0), (0, 0, -36_000_000_500_000)]
+    fitted = fit(pa.array(given, pa.month_day_nano_interval())[1:], DURATION)
+    micros = [day + 2 * hour, -3 * day - 2, None, None, -36_000_000_500]
+    assert fitted.values.cast(BIGINT).to_pylist() == micros and fitted.bad == (2, 3)
+    assert len(fit(pa.array([], pa.month_day_nano_interval()), DURATION).values) == 0
+    assert fit(pa.array([None], pa.month_day_nano_interval()), DURATION).values.to_pylist() == [None]
+
+
 def test_durations_of_any_unit() -> None:
     assert fit(pa.array([1500, -1500, None], pa.duration("ns")), DURATION).values.cast(BIGINT).to_pylist() == [
         1,

@@ -46,6 +46,24 @@ def commit(sink: KafkaSink, epoch: int, *values: int) -> None:
     sink.commit(epoch, sink.prepare(epoch))
 
 
+def test_intervals_are_texts_and_read_back(kafka: KafkaBroker, tmp_path: Path) -> None:
+    texts = ["1 day 02:00:00", "-10:00:00.0005", None, "-3 days -01:00:00"]
+    topic = TestTopic(kafka)
+    sink = opened(topic, topic.name, Opening(pa.schema([("w", pa.duration("us"))])))
+    micros = pa.array([93_600_000_000, -36_000_000_500, None, -262_800_000_000], pa.int64())
+    sink.write(pa.record_batch([micros.view(pa.duration("us"))], ["w"]))
+    sink.commit(0, sink.prepare(0))
+    assert [value["w"] for value in topic.values()] == texts
+    properties = ", ".join(f"{name} = '{text}'" for name, text in topic.properties.items())
+    Session().execute(
+        f"CREATE STREAM s (w INTERVAL) WITH ({properties}, format = 'json', time = 'arrival');"
+        f"CREATE SINK o WITH (connector = 'files', path = '{tmp_path}/o.csv');"
+        "INSERT INTO o SELECT ISTREAM w FROM s [NOW]"
+    )
+    (written,) = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert [line.split(",")[1] or None for line in written.splitlines()[1:]] == texts
+
+
 def test_an_epoch_that_is_repeated_is_there_once(kafka: KafkaBroker) -> None:
     topic = TestTopic(kafka, 2)
     sink = opened(topic, topic.name)

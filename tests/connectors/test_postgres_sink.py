@@ -207,6 +207,35 @@ def test_a_table_may_have_other_types_and_more_columns(postgres: Database) -> No
     assert postgres.rows("SELECT k, v FROM answers") == [("a", 1)]
 
 
+INTERVALS = ["1 day 02:00:00", "-10:00:00.0005", None, "00:00:00", "-3 days -01:00:00"]
+
+
+def test_intervals_are_written_and_read_back(postgres: Database, tmp_path: Path) -> None:
+    lines = [f"2024-05-01 00:00:0{i},{i},{text or ''}" for i, text in enumerate(INTERVALS)]
+    (tmp_path / "in.csv").write_text("\n".join(["ts,k,w", *lines, ""]))
+    there = f"connector = 'postgres', url = '{postgres.url}'"
+    Session().execute(
+        f"CREATE STREAM s (ts TIMESTAMP, k INTEGER, w INTERVAL, WATERMARK FOR ts AS ts)"
+        f" WITH (connector = 'files', path = '{tmp_path}/in.csv');"
+        f"CREATE SINK o WITH ({there}, table = 'waits'); INSERT INTO o SELECT ISTREAM k, w FROM s [NOW];"
+        f"CREATE SINK n WITH ({there}, table = 'answers', emit = 'net');"
+        "INSERT INTO n SELECT w, COUNT(*) AS n FROM s GROUP BY w"
+    )
+    assert postgres.rows("SELECT k, w::text FROM waits ORDER BY k") == [
+        (0, "26:00:00"), (1, "-10:00:00.0005"), (2, None), (3, "00:00:00"), (4, "-73:00:00"),
+    ]  # fmt: skip
+    assert postgres.rows("SELECT n FROM answers WHERE w = interval '1 day 02:00'") == [(1,)]
+    postgres.execute("INSERT INTO waits VALUES (now(), 5, '1 month'), (now(), 6, '400 days -00:00:01')")
+    Session().execute(
+        f"CREATE TABLE waits (k INTEGER, w INTERVAL) WITH ({there}, table = 'waits');"
+        f"CREATE SINK back WITH (connector = 'files', path = '{tmp_path}/back.csv', emit = 'lifetimes');"
+        "INSERT INTO back SELECT k, w FROM waits WHERE k <> 5"
+    )
+    (written,) = [path.read_text() for path in tmp_path.rglob("*") if path.is_file() and "back" in str(path)]
+    shown = {int(line.split(",")[0]): line.split(",")[1] or None for line in written.splitlines()[1:]}
+    assert shown == {**dict(enumerate(INTERVALS)), 6: "399 days 23:59:59"}
+
+
 def test_rows_of_somebody_else_are_left_alone(postgres: Database) -> None:
     postgres.execute("CREATE TABLE answers (k text PRIMARY KEY, v integer)", "INSERT INTO answers VALUES ('mine', 1)")
     assert "not of a query" in rejected(postgres, K, V, proved=("k",)).what

@@ -40,6 +40,12 @@ class DeltaSink(StagedSink):
                 "a Delta table is not written anew for every snapshot",
                 remedy="write emit = 'net': only what has changed is written, and the table is the latest snapshot",
             )
+        for column in opening.schema:
+            if pa.types.is_duration(column.type):
+                raise OptionError(
+                    f"Delta has no INTERVAL, and '{column.name}' is one",
+                    remedy=f"write epoch({column.name}) for its seconds",
+                )
         self._path = storage_path(declared.properties["path"]).rstrip("/")
         self._storage = _storage_options(self._path)
         self._form = opening.form

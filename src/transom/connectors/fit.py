@@ -14,7 +14,7 @@ exceptions are everyday: the nearest floating number is taken, and instants and 
 | TIMESTAMP | timestamps of any unit and zone, dates, ISO text with or without a zone; years 1 to 9999;
 with a time_unit whole numbers too |
 | TIMESTAMPTZ | the same |
-| INTERVAL | durations of any unit, text such as 1 day 02:30:00 |
+| INTERVAL | durations of any unit, intervals of databases without months, text such as 1 day 02:30:00 |
 | JSON | text that is JSON; numbers, booleans, lists and structs as their JSON |
 | T[], STRUCT(..) | lists and structs whose parts fit, or the JSON text of one |
 """
@@ -47,7 +47,7 @@ from transom.core.schema import (
     arrow_type,
     is_nested,
 )
-from transom.core.time import BEGINNING, FOREVER, parse_interval
+from transom.core.time import BEGINNING, FOREVER, UNITS, parse_interval
 
 _FIRST_DAY: Final = BEGINNING // 86_400_000_000
 _LAST_DAY: Final = FOREVER // 86_400_000_000
@@ -138,6 +138,8 @@ def _fit_interval(values: pa.Array) -> Fitted:
             micros = values.view(pa.int64()).fill_null(0).to_numpy() // 1_000
             return Fitted(pa.array(micros, mask=values.is_null().to_numpy(zero_copy_only=False)).view(DURATION))
         return _cast_each(values, lambda part: pc.cast(part, DURATION), DURATION)
+    if values.type == _CALENDAR:
+        return _fit_calendar(values)
     if not _is_text(values.type):
         raise CannotFit
     text = _fit_text(values)
@@ -148,6 +150,22 @@ def _fit_interval(values: pa.Array) -> Fitted:
     ]
     durations = pa.array(micros, pa.int64()).view(DURATION).take(encoded.indices)
     return _without(Fitted(durations, text.bad), pc.and_(text.values.is_valid(), durations.is_null()))
+
+
+_CALENDAR: Final = pa.month_day_nano_interval()
+_DAYS: Final = 1 << 26
+"""Up to so many days, 180,000 years, an interval has room for what else there is of it."""
+
+
+def _fit_calendar(values: pa.Array) -> Fitted:
+    """As databases give intervals: those of months are none, as their length is not known."""
+    parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
+    _, data = values.buffers()
+    given = np.frombuffer(data or b"", parts, len(values) if data else 0, values.offset * parts.itemsize)
+    micros = given["days"].astype(np.int64) * UNITS["day"] + given["nanos"] // 1_000
+    bad = (given["months"] != 0) | (np.abs(given["days"].astype(np.int64)) >= _DAYS)
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    return _without(Fitted(pa.array(micros, mask=nulls).view(DURATION)), pa.array(bad & ~nulls))
 
 
 def _fit_nested(values: pa.Array, type_: pa.DataType, time_unit: int | None) -> Fitted:
