@@ -12,7 +12,7 @@ from transom import CheckpointError, OptionError, QueryError, Session, Streaming
 from transom.core.time import from_datetime
 
 NOON = datetime(2024, 5, 1, 12)
-LONG = 60.0
+LONG = 120.0
 JOIN = "ISTREAM(SELECT a.k, b.x FROM a [RANGE {0} SECONDS], b [RANGE {0} SECONDS] WHERE a.k = b.k)"
 ALONE = "SELECT k, COUNT(*) AS n FROM a [RANGE 4 SECONDS] GROUP BY k"
 

@@ -54,7 +54,7 @@ class BackgroundRun:
 
     def __init__(self, run: Run, name: str) -> None:
         self._worker = _Worker(run)
-        self._active = list(run.queries)
+        self._active = {id(query): query for query in run.queries}
         self._thread = threading.Thread(target=self._worker.work, name=f"transom {name}", daemon=True)
         self._forgotten = weakref.finalize(self, _end, run.stop, self._thread)
 
@@ -77,7 +77,7 @@ class BackgroundRun:
         return self._worker.steps
 
     def is_active(self, query: QueryInRun) -> bool:
-        return not self.over and any(query is each for each in self._active)
+        return not self.over and id(query) in self._active
 
     def start(self) -> None:
         self._thread.start()
@@ -99,22 +99,22 @@ class BackgroundRun:
 
         def come() -> None:
             made.append(self.run.add(spec))
-            self._active.append(made[0])
+            self._active[id(made[0])] = made[0]
 
         self._between_steps(come, None)
         return made[0]
 
     def remove(self, query: QueryInRun, timeout: float | None) -> None:
         """A query goes, after the step that is under way; with the last one the run ends."""
-        if self.over or self._active == [query]:
+        if self.over or self._active.keys() == {id(query)}:
             self.stop(timeout)
             return
-        if query not in self._active:
+        if id(query) not in self._active:
             return
 
         def go() -> None:
             self.run.remove(query.name)
-            self._active.remove(query)
+            del self._active[id(query)]
 
         with suppress(CancelledError):  # if all has ended by itself
             self._between_steps(go, timeout)

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
@@ -50,14 +51,36 @@ class Trial:
     """A session whose streams grow, and what became of its queries: since when each was there, and until when."""
 
     def __init__(self, spark: SparkSession | None, texts: dict[str, str], **options: Any) -> None:
-        self.session = Session(spark=spark, sharing="on", **options)
+        self.spark, self.options = spark, options
         self.texts = texts
         self.reached = 0
-        for name in "ab":
-            self.session.stream(name, rows(0, 1, 1), time="t")
+        self.session = self.process()
+        self.shown: dict[str, list[Any]] = {}
+        """What queries that are there have shown in processes that are over."""
         self.here: dict[str, StreamingQuery] = {}
         self.since: dict[str, int | None] = {}
         self.until: dict[str, tuple[StreamingQuery, int]] = {}
+
+    def process(self) -> Session:
+        """One that has nothing but what can be read."""
+        session = Session(spark=self.spark, sharing="on", **self.options)
+        for name, step in (("a", 1), ("b", 2)):
+            session.stream(name, rows(0, self.reached + 1, step), time="t")
+        return session
+
+    def restart(self, checkpoint: Path, *come: str) -> None:
+        """Another process, to which queries come at once."""
+        self.session.close()
+        for name, query in self.here.items():
+            assert query.exception() is None
+            self.shown.setdefault(name, []).append(query.result.to_arrow())
+        self.session = self.process()
+        self.begin(checkpoint, *come)
+
+    def begin(self, checkpoint: Path, *come: str) -> None:
+        with self.session.together(checkpoint=str(checkpoint), follow=True):
+            self.here |= {name: self.session.add(self.texts[name], name=name) for name in (*come, *self.here)}
+        self.since = dict.fromkeys(come) | self.since
 
     def grow(self, seconds: int) -> None:
         """And wait until all queries have seen it."""
@@ -99,7 +122,8 @@ class Trial:
         alone = Session(sharing="off", **options)
         for stream, step in (("a", 1), ("b", 2)):
             alone.stream(stream, rows(0, self.reached + 1, step), time="t")
-        reported, expected = query.result.to_arrow(), alone.run(self.texts[name]).to_arrow()
+        reported = pa.concat_tables([*self.shown.get(name, []), query.result.to_arrow()])
+        expected = alone.run(self.texts[name]).to_arrow()
         mine, reference = (in_order(t.filter(pc.less(pc.cast(t["at"], "int64"), until))) for t in (reported, expected))
         assert mine == reference, name
         return len(mine)
@@ -139,6 +163,39 @@ def test_answers_are_those_of_the_queries_alone(
     trial.go("counts")
     trial.grow(12)
     trial.finish()
+
+
+def test_a_process_goes_on_where_another_one_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Where another query has come, and before the streaming query that goes on with both has done a batch."""
+    trial = Trial(spark, QUERIES)
+    trial.begin(tmp_path / "kept", "pairs")
+    trial.grow(8)
+    trial.come("counts")
+    trial.restart(tmp_path / "kept")
+    trial.grow(9)
+    trial.finish()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_processes_go_on_with_queries_that_come_and_go(spark: SparkSession, tasks: int, tmp_path: Path) -> None:
+    """Of whom nothing is left but what the checkpoint has of those that are there."""
+    kept = tmp_path / "kept"
+    trial = Trial(spark, {**QUERIES, "alone": "SELECT k, COUNT(*) AS n FROM a GROUP BY k"}, tasks=tasks)
+    trial.begin(kept, "pairs", "alone")
+    trial.grow(8)
+    trial.come("counts")
+    trial.restart(kept)
+    trial.grow(6)
+    trial.go("pairs")
+    trial.restart(kept, "began")
+    trial.grow(1)
+    (trial.since["began"],) = (one.begin for one in trial.groups[0].consumers if one.name == "began")
+    trial.come("names")
+    trial.grow(9)
+    trial.finish()
+    folders = [path for path in kept.iterdir() if path.is_dir()]
+    assert len(folders) == 2 and all(len(list(folder.glob("*/spark"))) == 1 for folder in folders)
 
 
 @pytest.mark.nightly

@@ -6,26 +6,31 @@ remembers (`savepoint.py`). A query that comes begins at the progress that has b
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import pyarrow as pa
 
 from transom.connectors.connector import Sink
-from transom.core.errors import TransomError
+from transom.core.errors import CheckpointError, TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.pipeline.consumer import Consumer
 from transom.planner.sharing import NOT_COUNTED, Request, Sides, shared_subplan
 from transom.planner.sharing_shape import Sharable
 from transom.program.run import QuerySpec
-from transom.program.status import OperatorStatus, Status
+from transom.program.status import InputStatus, OperatorStatus, Status
 from transom.runtimes.spark.checkpoint import QueryCheckpoint
 from transom.runtimes.spark.query import Savepoint, SparkQuery
 from transom.runtimes.spark.query_context import QueryContext
 from transom.runtimes.spark.query_sinks import Sinks
 from transom.runtimes.spark.savepoint import Stop, migrate_state
 from transom.runtimes.spark.spark_consumer import SparkConsumer
+
+_POLL: Final = 0.05
 
 
 class SparkGroup(SparkQuery):
@@ -98,6 +103,7 @@ class SparkGroup(SparkQuery):
         consumer.leave()
 
     def _changed(self, come: Sequence[SparkConsumer], go: Sequence[str]) -> SparkGroup | None:
+        self._await_planned()
         self.finish()
         stop = self._stopped()
         frontier = None if stop is None else stop.frontier
@@ -108,12 +114,13 @@ class SparkGroup(SparkQuery):
             consumer.last = consumer.status()
         for consumer in come:
             _let_in(consumer, frontier, whole)
+            consumer.first = 0 if stop is None else stop.batches
         for consumer in self.consumers:
             if consumer.name in go:
                 consumer.leave()
         staying = [consumer for consumer in self.consumers if consumer.name not in go]
         savepoint = Savepoint(stop, self._inputs.prefetchers, self._folders.left())
-        following = SparkGroup([*staying, *come], self._context, self.sides, savepoint)
+        following = SparkGroup([*staying, *come], self._next_context(), self.sides, savepoint)
         following._status_before = whole
         if stop is not None:
             self._migrate_state(stop, following)
@@ -134,8 +141,87 @@ class SparkGroup(SparkQuery):
         reached = QueryCheckpoint(self._folders.kept).reached()
         if not reached.done:
             return self._stop
+        if not self.statuses.reported:
+            raise CheckpointError(
+                f"'{self._folders.status_file}' is gone, which says how far the queries had come",
+                remedy="wait until they have done a batch, and add or stop a query then",
+            )
         offset = QueryCheckpoint(self._folders.kept).offset(reached.done - 1)
-        return Stop(self.layout, self._folders.kept, self.statuses.frontier, offset, self.batches_before + reached.done)
+        batches = self.batches_before + reached.done
+        partitions = self.layout.partitions
+        return Stop(self.layout, partitions, self._folders.kept, self.statuses.frontier, offset, batches)
+
+    def _next_context(self) -> QueryContext:
+        """For the group that follows: it has another folder beside this one, and the rows where they are."""
+        if self.checkpoint is None:
+            return self._context
+        assert self._context.open, "only such a run knows where its queries have gone on"
+        return replace(self._context, checkpoint=next_folder(self.checkpoint))
+
+    def _await_planned(self) -> None:
+        """A batch that was planned before a restart has to be done: sinks may have rows of it. And what a group is to
+        go on with is read out of a state of its own."""
+        while self.checkpoint is not None and self.active and not self.statuses.batches:
+            reached = QueryCheckpoint(self._folders.kept).reached()
+            if reached.done == reached.planned and (reached.done or self._stop is None):
+                return
+            time.sleep(_POLL)
+
+    # --- the checkpoint of an open run -------------------------------------------------------------------------------
+
+    def saved(self) -> dict[str, Any]:
+        """What a process that resumes has to know of a group beside the state that Spark keeps, as JSON."""
+        stop = self._stop
+        return {
+            "sides": list(self.sides),
+            "stop": None
+            if stop is None
+            else {
+                "partitions": stop.partitions,
+                "frontier": stop.frontier,
+                "offset": stop.offset,
+                "batches": stop.batches,
+            },
+            "queries": [
+                {
+                    "name": consumer.name,
+                    "key": consumer.key,
+                    "begin": consumer.begin,
+                    "first": consumer.first,
+                    "before": {name: [one.used, one.late, one.rejected] for name, one in consumer.before.items()},
+                }
+                for consumer in self.consumers
+            ],
+        }
+
+    @staticmethod
+    def resumed(saved: dict[str, Any], consumers: Mapping[str, SparkConsumer], context: QueryContext) -> SparkGroup:
+        """A group that goes on with what `saved` gave, of the same queries by their names."""
+        ordered = []
+        for one in saved["queries"]:
+            consumer = consumers[one["name"]]
+            consumer.key, consumer.begin, consumer.first = one["key"], one["begin"], one["first"]
+            consumer.before = {name: _counts(name, *counts) for name, counts in one["before"].items()}
+            ordered.append(consumer)
+        savepoint = None
+        if (stop := saved["stop"]) is not None:
+            assert context.checkpoint is not None
+            stopped = Stop(
+                None, stop["partitions"], context.checkpoint, stop["frontier"], stop["offset"], stop["batches"]
+            )
+            savepoint = Savepoint(stopped, {}, [])
+        left, right = saved["sides"]
+        return SparkGroup(ordered, context, (bool(left), bool(right)), savepoint)
+
+
+def next_folder(folder: str) -> str:
+    """Beside this one."""
+    return os.path.join(os.path.dirname(folder), uuid.uuid4().hex[:12])
+
+
+def _counts(name: str, used: int, late: int, rejected: int) -> InputStatus:
+    """What had become of the rows of an input."""
+    return InputStatus(name, used + late + rejected, used, late, rejected, 0, None, False, {})
 
 
 def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> None:

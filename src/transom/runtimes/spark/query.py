@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from transom.connectors.connector import Sink, TaskWriter
+from transom.connectors.connector import Resume, Sink, TaskWriter
 from transom.core.errors import SparkError, TransomError, UnlikeSparkError
 from transom.core.location import absolute_path, is_remote, path_of
 from transom.pipeline.consumer import Consumer
@@ -102,7 +102,7 @@ class SparkQuery:
             # One task is one partition, as in one process, unless more are asked for.
             threads=self._folders.threads() or catalogue.options.get("partitions") or 1,
         )
-        partitions = self._folders.reached().partitions if self._stop is None else self._stop.layout.partitions
+        partitions = self._folders.reached().partitions if self._stop is None else self._stop.partitions
         self.layout = laid_out(partitions or self._inputs.tasks(catalogue, laid_out))
         self.schema = self.layout.output_schema
         self._opened: Sinks | None = None
@@ -274,6 +274,11 @@ class SparkQuery:
             return self._statuses.status()
 
     @property
+    def checkpoint(self) -> str | None:
+        """The folder of its checkpoint, if the run has one."""
+        return self._context.checkpoint
+
+    @property
     def batches_before(self) -> int:
         """Of the query that this one resumes from, and all before it."""
         return 0 if self._stop is None else self._stop.batches
@@ -330,7 +335,7 @@ class SparkQuery:
 
     def _reading(self, local_shuffle: LocalShuffle, checkpoint: str | None) -> TaskReading:
         inputs, options = self._inputs, self.layout.catalogue.options
-        inputs.prefetch(self.layout, self._statuses.rows_in, lambda: self._folders.kept)
+        inputs.prefetch(self.layout, self._statuses.rows_in, lambda: self._context.rows or self._folders.kept)
         silent = any(definition.idle is not None for definition in self.layout.sources.values())
         now = self.ending == "now" and (silent or self.layout.puts_off)
         return TaskReading(
@@ -392,9 +397,14 @@ class SparkQuery:
             self._opened = Sinks({SHARED: answer}, dead_letters)
         return self._opened
 
-    def open_sinks(self, spec: SinkSpec) -> list[Sink]:
-        """Where an answer of this query goes, and rejected rows if they are wanted."""
-        return spec.opened(self._folders.reached(), self._context.run_options.on_batch)
+    def open_sinks(self, spec: SinkSpec, first: int = 0) -> list[Sink]:
+        """Where an answer goes that begins with the batch of this number, and rejected rows if they are wanted.
+
+        They go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled.
+        """
+        reached, before = self._folders.reached(), self.batches_before
+        done, planned = before + reached.done, before + reached.planned
+        return spec.opened(Resume(done, planned) if planned > first else None, self._context.run_options.on_batch)
 
     @property
     def _written_by_tasks(self) -> bool:

@@ -16,7 +16,8 @@ from transom.program.run import RunOptions
 class QueryContext:
     """`frames` are the inputs that are DataFrames; `open_source` opens those whose rows are in this process.
 
-    `checkpoint` is the folder of the query, in that of the run.
+    `checkpoint` is the folder of the query, in that of the run. Rows that this process hands over lie in the folder
+    `rows`, if that is another one.
     """
 
     spark: SparkSession
@@ -24,5 +25,6 @@ class QueryContext:
     run_options: RunOptions = field(default_factory=RunOptions)
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     checkpoint: str | None = None
+    rows: str | None = None
     open: bool = False
     """Whether queries may come and go. Rows of sides that anybody counts are counted whoever is there."""

@@ -73,9 +73,8 @@ class QueryFolders:
         return self._local_shuffle
 
     def left(self) -> list[TemporaryFolder]:
-        """Those that whoever resumes from this query takes over: it has no checkpoint."""
-        assert self._scratch is not None
-        return [*self._older, self._scratch]
+        """Those that whoever resumes from this query takes over."""
+        return [*self._older, *([] if self._scratch is None else [self._scratch])]
 
     def forget_all_but(self, folder: str | None) -> None:
         """Nobody resumes from any of them any more but from this one; rows that were prefetched stay."""

@@ -14,7 +14,6 @@ from transom.pipeline.frames import DEAD_LETTERS, FILES, OUT, STATUS, Frame, unp
 from transom.pipeline.layout import Layout
 from transom.pipeline.merge import merged
 from transom.program.run import OnBatch
-from transom.runtimes.spark.checkpoint import CheckpointProgress
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,8 @@ class SinkSpec:
     form: str
     key: tuple[str, ...] | None
 
-    def opened(self, reached: CheckpointProgress, on_batch: OnBatch | None) -> list[Sink]:
-        """They go on where the checkpoint is: a batch is an epoch, and comes again if it was not settled.
-
-        First that of the answer, and then that of rejected rows if they are wanted.
-        """
-        resume = Resume(reached.done, reached.planned) if reached.planned else None
+    def opened(self, resume: Resume | None, on_batch: OnBatch | None) -> list[Sink]:
+        """First that of the answer, and then that of rejected rows if they are wanted."""
         if on_batch is not None:
             sinks: list[Sink] = [EpochCallbackSink(on_batch)]
         else:

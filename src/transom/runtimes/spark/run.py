@@ -13,13 +13,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
-from transom.planner.sharing_shape import Sharable
 from transom.program.checkpoint_folder import CheckpointFolder
 from transom.program.interrupt import Interrupt
 from transom.program.progress import RECENT, Listener, Progress, progress_of, read_rows
 from transom.program.requests import Requests
 from transom.program.run import QuerySpec
-from transom.program.sharing import request_of
 from transom.program.status import Status
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.query import SparkQuery
@@ -35,29 +33,23 @@ _SECONDS_OF_SILENCE: Final = 0.5
 
 
 class SparkRun:
-    """Queries that run together; `folder` is the checkpoint of all of them. They are reported in the order of `names`.
-
-    `make` makes a query that is added, by what it asks of a join that others may share.
-    """
+    """Queries that run together, with the checkpoint `folder`. They are reported in the order of `names`."""
 
     def __init__(
         self,
         units: Sequence[SparkQuery],
         folder: CheckpointFolder | None = None,
         names: Sequence[str] = (),
-        make: Callable[[QuerySpec, Sharable | None], SparkQuery] | None = None,
     ) -> None:
         self.units = list(units)
-        self._make = make
         self._going: list[SparkQuery] = []
         self._running = False
         self._requests = Requests()
         self._names = list(names)
         self.listeners: list[Listener] = []
         self._folder = folder
-        if folder is not None:
-            for unit in units:
-                unit.guard.before = folder.check_owner
+        for unit in units:
+            self._guard(unit)
         self._stopped = False
         self._woken = False
         self._wake = threading.Event()
@@ -68,7 +60,7 @@ class SparkRun:
 
     @property
     def queries(self) -> list[SparkQuery | SparkConsumer]:
-        queries = [query for unit in self.units for query in _queries(unit)]
+        queries = [query for unit in self.units for query in queries_of(unit)]
         return sorted(queries, key=lambda query: self._names.index(query.name)) if self._names else queries
 
     @property
@@ -86,7 +78,7 @@ class SparkRun:
 
     def recent(self, name: str) -> list[Progress]:
         for each in self._batches:
-            if any(query.name == name for query in _queries(each.query)):
+            if any(query.name == name for query in queries_of(each.query)):
                 return [replace(progress, query=name) for progress in list(each.recent)]
         return self._left.get(name, [])
 
@@ -102,6 +94,7 @@ class SparkRun:
                     unit.start()
                 waited = float("-inf")
                 self._going, self._running = list(self.units), True
+                self._let_in_waiting()
                 pause = _POLL
                 while self._going and not interrupt.requested and not self._is_stopped(pause):
                     self._requests.do()
@@ -123,6 +116,14 @@ class SparkRun:
             raise
         interrupt.notify()
 
+    def _guard(self, unit: SparkQuery) -> None:
+        """No batch of it is shown once the checkpoint is somebody else's."""
+        if self._folder is not None:
+            unit.guard.before = self._folder.check_owner
+
+    def _let_in_waiting(self) -> None:
+        """All have begun: those can come that wait for that."""
+
     def _is_stopped(self, seconds: float) -> bool:
         """After so many seconds, or when something has happened."""
         self._woken = self._wake.wait(seconds)
@@ -138,26 +139,11 @@ class SparkRun:
     # --- coming and going --------------------------------------------------------------------------------------------
 
     def add(self, spec: QuerySpec) -> SparkQuery | SparkConsumer:
-        """A query that was not there before, to whom it shares a join with, if there is one."""
-        assert self._make is not None
-        request = request_of(spec.planned)
-        if isinstance(request, Sharable) and spec.emit != "latest":
-            for unit in self.units:
-                if isinstance(unit, SparkGroup) and unit.admits(request):
-                    consumer = SparkConsumer(spec, request)
-                    consumer.open(unit)  # before anybody is stopped for it
-                    following = unit.changed(come=[consumer])
-                    if following is not None:
-                        self._replace(unit, following)
-                        return consumer
-                    consumer.abort()  # the others have just come to the end of their input
-        made = self._make(spec, request if isinstance(request, Sharable) else None)
-        self._replace(None, made)
-        return _queries(made)[0]
+        raise AssertionError("queries come to an open run alone")
 
     def remove(self, name: str) -> None:
         for unit in self.units:
-            if any(query.name == name for query in _queries(unit)):
+            if any(query.name == name for query in queries_of(unit)):
                 self._left[name] = self.recent(name)
                 if isinstance(unit, SparkGroup) and len(unit.consumers) > 1:
                     following = unit.changed(go=[name])
@@ -192,6 +178,7 @@ class SparkRun:
         self._going = [unit for unit in self._going if unit is not old]
         if new is None:
             return
+        self._guard(new)
         batches = _Batches(new, self._wake.set, before)
         try:
             if is_running:
@@ -236,13 +223,13 @@ class SparkRun:
     def _notify(self, batches: _Batches, to_the_end: bool) -> bool:
         heard = batches.hear(to_the_end)
         for progress in heard:
-            for query in _queries(batches.query):
+            for query in queries_of(batches.query):
                 for listener in self.listeners:
                     listener(replace(progress, query=query.name))
         return bool(heard)
 
 
-def _queries(unit: SparkQuery) -> Sequence[SparkQuery | SparkConsumer]:
+def queries_of(unit: SparkQuery) -> Sequence[SparkQuery | SparkConsumer]:
     return unit.consumers if isinstance(unit, SparkGroup) else [unit]
 
 

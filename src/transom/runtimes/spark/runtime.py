@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from transom.planner.explain import Measured
 from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
 from transom.planner.statistics import Machine
-from transom.program.checkpoint_folder import CheckpointFolder
+from transom.program.checkpoint_folder import CheckpointFolder, is_there
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.explained import measured
 from transom.program.inputs import DataFrameInput, Definition, SessionInputs
@@ -25,12 +26,13 @@ from transom.program.interrupt import listen
 from transom.program.nowhere import Nowhere
 from transom.program.planned import Planned
 from transom.program.run import QuerySpec, RunOptions
-from transom.program.sharing import Sharing, sharing_of
+from transom.program.sharing import Sharing, request_of, sharing_of
 from transom.program.statistics import in_partitions
 from transom.runtimes.spark import settings
 from transom.runtimes.spark.checkpoint import begun
 from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.hadoop import check_reached
+from transom.runtimes.spark.open_run import OPEN, OpenSparkRun
 from transom.runtimes.spark.parquet_frame import readable_files
 from transom.runtimes.spark.query import SparkQuery
 from transom.runtimes.spark.query_context import QueryContext
@@ -90,7 +92,7 @@ class SparkRuntime:
                 "on Spark time cannot be held: the clock is that of its workers",
                 remedy="leave clock out, or run the query in this process (Session without spark=..)",
             )
-        self._check(specs, run_options)
+        self.check(specs, run_options)
         folder = None if run_options.checkpoint is None else CheckpointFolder(run_options.checkpoint)
         try:
             if folder is not None:
@@ -99,14 +101,15 @@ class SparkRuntime:
                     specs[index].name for indexes in _together(specs, sharing) if len(indexes) > 1 for index in indexes
                 }
                 check_reached(self.spark, folder.folder)
-                folder.claim(Manifest.of("spark", specs, shared), begun(folder.folder))
+                is_begun = is_there(os.path.join(folder.folder, OPEN)) or begun(folder.folder)
+                folder.claim(Manifest.of("spark", specs, shared), is_begun)
             return SparkRun(self._units(specs, run_options), folder, [spec.name for spec in specs])
         except BaseException:
             if folder is not None:
                 folder.release()
             raise
 
-    def _check(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> None:
+    def check(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> None:
         """Before anything is written; workers of a session of our own are started on this machine, by this Python."""
         if self._given is None:
             return
@@ -143,27 +146,18 @@ class SparkRuntime:
         return SparkGroup([SparkConsumer(spec, request) for spec, request in specs], context)
 
     def open(self, run_options: RunOptions) -> SparkRun:
-        if run_options.checkpoint is not None:
-            raise OptionError(
-                "queries of add have no checkpoint on Spark",
-                remedy="start them together, or leave checkpoint out",
-            )
-
-        def make(spec: QuerySpec, request: Sharable | None) -> SparkQuery:
-            self._check([spec], run_options)
-            if request is None or spec.emit == "latest" or self._reads_frames(request):
-                return self._query(spec, run_options)
-            context = QueryContext(self.spark, self._inputs.open, run_options, open=True)
-            return SparkGroup([SparkConsumer(spec, request)], context)
-
-        return SparkRun([], make=make)
-
-    def _reads_frames(self, request: Sharable) -> bool:
-        """Spark alone knows how far it has read a DataFrame: nobody else can resume from there."""
-        return any(scan.name.lower() in self._inputs.frames for scan in request.scans)
+        folder = None if run_options.checkpoint is None else CheckpointFolder(run_options.checkpoint)
+        try:
+            if folder is not None:
+                check_reached(self.spark, folder.folder)
+            return OpenSparkRun(_UnitMaker(self, self._inputs, run_options), folder)
+        except BaseException:
+            if folder is not None:
+                folder.release()
+            raise
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:
-        self._check([], RunOptions())
+        self.check([], RunOptions())
         most: list[int] = []
 
         def watch(query: SparkQuery) -> None:
@@ -187,7 +181,7 @@ class SparkRuntime:
         return DataFrameInput(frame, columns) if frame.isStreaming else frame.toArrow()
 
     def dataframe(self, spec: QuerySpec) -> DataFrame:
-        self._check([spec], RunOptions())
+        self.check([spec], RunOptions())
         return self._query(spec, RunOptions()).dataframe()
 
     def close(self) -> None:
@@ -199,6 +193,40 @@ class SparkRuntime:
         return SparkQuery(
             spec, QueryContext(self.spark, self._inputs.open, run_options, self._inputs.frames, checkpoint)
         )
+
+
+@dataclass(frozen=True)
+class _UnitMaker:
+    """Makes the streaming queries of an open run."""
+
+    runtime: SparkRuntime
+    inputs: SessionInputs
+    run_options: RunOptions
+
+    def request(self, spec: QuerySpec) -> Sharable | None:
+        """Snapshots stay alone, and DataFrames: Spark alone knows how far it has read one, and nobody else can resume
+        from there."""
+        request = request_of(spec.planned)
+        if not isinstance(request, Sharable) or spec.emit == "latest":
+            return None
+        return None if any(scan.name.lower() in self.inputs.frames for scan in request.scans) else request
+
+    def check(self, spec: QuerySpec) -> None:
+        self.runtime.check([spec], self.run_options)
+
+    def context(self, folder: str | None) -> QueryContext:
+        checkpoint = None if folder is None else absolute_path(folder)
+        rows = None if checkpoint is None else os.path.dirname(checkpoint)
+        return QueryContext(
+            self.runtime.spark, self.inputs.open, self.run_options, checkpoint=checkpoint, rows=rows, open=True
+        )
+
+    def alone(self, spec: QuerySpec, folder: str | None) -> SparkQuery:
+        checkpoint = None if folder is None else absolute_path(folder)
+        context = QueryContext(
+            self.runtime.spark, self.inputs.open, self.run_options, self.inputs.frames, checkpoint=checkpoint
+        )
+        return SparkQuery(spec, context)
 
 
 def _together(specs: Sequence[QuerySpec], sharing: Sharing) -> list[list[int]]:

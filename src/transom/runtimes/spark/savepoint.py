@@ -37,10 +37,12 @@ _MEMORIES: Final = "memories"
 class Stop:
     """Where a streaming query was stopped between two batches; `batches` are those of the whole run until then.
 
-    `folder` is that of its checkpoint, and of the memories that it began with, if there were any.
+    `folder` is that of its checkpoint, and of the memories that it began with, if there were any. Whoever only resumes,
+    and migrates nothing, needs no `layout`.
     """
 
-    layout: Layout
+    layout: Layout | None
+    partitions: int
     folder: str
     frontier: int | None
     offset: dict[str, Any]
@@ -70,6 +72,7 @@ def migrate_state(spark: SparkSession, stop: Stop, layout: Layout, folder: str) 
             _migrate(stop, layout, TableLog(log, stop), folder)
         return pa.table({"done": pa.array([True])})
 
+    assert stop.layout is not None
     entries = [_entries(spark, QueryCheckpoint(stop.folder).uri, stage) for stage in range(stop.layout.stage_count)]
     whole = entries[0]
     for each in entries[1:]:
@@ -92,6 +95,7 @@ def _entries(spark: SparkSession, checkpoint: str, stage: int) -> DataFrame:
 
 
 def _migrate(stop: Stop, layout: Layout, log: TableLog, folder: str) -> None:
+    assert stop.layout is not None
     header = state_backend.Header.of(log.header())
     partition = FragmentPartition(stop.layout, header.fragment, header.partition)
     first = stop.folder if names_in(os.path.join(stop.folder, _MEMORIES)) else None
@@ -127,6 +131,7 @@ class TableLog:
     def __init__(self, entries: pa.Table, stop: Stop) -> None:
         indexes = zip(entries.column("entry").to_pylist(), entries.column("part").to_pylist(), strict=True)
         self._blobs = dict(zip(indexes, entries.column("blob"), strict=True))
+        assert stop.layout is not None
         # Spark counts stages from the last one.
         stage_number = stop.layout.stage_number[state_backend.Header.of(self.header()).fragment]
         self._files = StateFiles(files_of(stop.folder, stage_number, entries.column("label")[0].as_py()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ class SparkConsumer:
         self.schema = output_schema(self.emit, spec.planned.root.schema)
         self.request = request
         self.begin: int | None = None
+        self.first = 0
+        """The batch of the whole run with which it came."""
         self.before: dict[str, InputStatus] = {}
         """What had become of the inputs when it came."""
         self.last: Status | None = None
@@ -53,13 +56,13 @@ class SparkConsumer:
         """It is in this group from now on."""
         self._in = group
 
-    def open(self, group: SparkQuery) -> list[Sink]:
-        """Where the answer goes, and rejected rows if they are wanted; opened once."""
+    def open(self, group: SparkQuery, *, comes: bool = False) -> list[Sink]:
+        """Where the answer goes, and rejected rows if they are wanted; opened once. Of one that only `comes` to the
+        group nothing was shown before."""
         if not self._sinks:
             spec = self.spec
-            self._sinks = group.open_sinks(
-                SinkSpec(spec.open_sink, spec.open_dead_letters, self.schema, self.emit, self._output_key)
-            )
+            sink = SinkSpec(spec.open_sink, spec.open_dead_letters, self.schema, self.emit, self._output_key)
+            self._sinks = group.open_sinks(sink, sys.maxsize if comes else self.first)
         return self._sinks
 
     @property
@@ -120,6 +123,7 @@ class SparkConsumer:
         """It has not come after all."""
         for sink in self._sinks:
             sink.abort(0)
+        self._sinks = []
 
     def since(self, shared: InputStatus) -> InputStatus:
         """What became of the rows since it came; those that waited then are its own."""

@@ -134,6 +134,11 @@ class Statuses:
         return min(seen) - time.bound if seen and time is not None else None
 
     @property
+    def reported(self) -> bool:
+        """Whether anything is known of any partition."""
+        return bool(self._partitions)
+
+    @property
     def frontier(self) -> int | None:
         """How far the answer is out, which all partitions agree on; None where it has not begun."""
         frontier: int | None = next((reported["frontier"] for reported in self._partitions.values()), None)
