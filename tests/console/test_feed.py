@@ -246,6 +246,51 @@ def test_whoever_comes_is_answered_before_the_rest_is_over() -> None:
     assert time.monotonic() - began < 5 and not thread.is_alive()
 
 
+def _looked(looks: list[str], name: str, board: Fake) -> dict[str, Any]:
+    looks.append(name)
+    return {**board.status(), "name": name}
+
+
+def test_who_comes_has_their_query_looked_at_and_no_other() -> None:
+    """Whoever clicks through many queries is to pay for what they look at, and for nothing that others look at."""
+    board = Fake()
+    looks: list[str] = []
+
+    def named(name: str) -> ShownQuery:
+        return ShownQuery(name, "SELECT", lambda: _looked(looks, name, board), lambda: None)
+
+    queries = [named(name) for name in ("a", "b", "c")]
+    board.queries = lambda: queries  # type: ignore[method-assign]
+    feed = feed_of(board)
+    feed.tick()
+    looks.clear()
+
+    async def come() -> list[dict[str, Any]]:
+        found = []
+        for name in ("b", None):
+            events = feed.events(name, frozenset())
+            await anext(events)
+            feed.tick(everything=False)
+            found.append(json.loads((await anext(events)).removeprefix(b"data: ")))
+            await events.aclose()  # type: ignore[attr-defined]
+        return found
+
+    of_one, of_all = asyncio.run(come())
+    assert looks == ["b"] and of_one["detail"]["name"] == "b"
+    assert [each["name"] for each in of_all["queries"]] == ["a", "b", "c"]
+
+
+def test_a_query_that_is_over_has_no_rate() -> None:
+    board = Fake()
+    feed = feed_of(board)
+    looked(feed, board, clients=1, ticks=3)
+    status = board.query.status
+    board.query.status = lambda: {**status(), "state": "stopped"}
+    (found,) = looked(feed, board, clients=1, ticks=1)
+    assert found[0]["detail"]["rows_per_second"] == found[0]["detail"]["operators"][0]["rows_per_second"] == 0
+    assert found[0]["detail"]["operators"][0]["share"] == 1.0
+
+
 def test_history_remembers_the_figures() -> None:
     board = Fake()
     feed = feed_of(board)

@@ -45,9 +45,23 @@ CONSOLE: Final = (
     Bug(
         "each_browser_has_queries_looked_at",
         "console/feed.py",
-        "number = self._number\n                parts",
-        "number = self._number\n                self.tick()\n                parts",
+        "number = made\n                parts",
+        "number = made\n                self.tick()\n                parts",
         "ten that watch cost ten times as much as one",
+    ),
+    Bug(
+        "a_page_has_all_queries_looked_at",
+        "console/feed.py",
+        "old = not names or now - one.looked >= _IDLE_TICK",
+        "old = True",
+        "whoever looks at one of many queries pays for all of them",
+    ),
+    Bug(
+        "a_heartbeat_is_silence",
+        "monitoring/silence.py",
+        'seen = (each["rows_in"], each.get("watermark"))',
+        'seen = (each["rows_in"], None)',
+        "an input whose time goes on with the clock is said to hold time back",
     ),
     Bug(
         "who_asks_for_nothing_stays",

@@ -30,6 +30,9 @@ _MOST_OWED: Final = 10.0
 """So long a rest is put off for people who come; then they wait for it as well."""
 
 MOST_CLIENTS: Final = 64
+_LIST: Final = ""
+"""In place of the name of a query: all of them, in short. No query has this name."""
+
 _SECONDS_OF_RATE: Final = 5.0
 
 _REACHES: Final = tuple(seconds * slots for seconds, slots in TIERS)
@@ -103,27 +106,31 @@ class Feed:
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next: asyncio.Future[None] | None = None
+        self._newcomers: deque[str] = deque()
+        """What those look at who have just come."""
         self._begun = 0
-        self._number = 0
-        """Of the tick whose findings are there; `_begun` is that of the last one that has begun."""
+        self._made: dict[str, int] = {}
+        """In which tick it was made what is there for who looks at it; `_begun` is the last one that has begun."""
 
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
         self.tick()  # what the first look imports and makes once is not owed: whoever comes first would wait for it
-        owed = 0.0  # seconds of rest, until no more than the share has been taken
+        last = paid = time.monotonic()  # until `paid` it has to rest, or it takes more than its share
         while not self._over.is_set():
             self._look.clear()
-            began, started = time.monotonic(), time.thread_time()
-            self.tick()
-            owed += (time.thread_time() - started) / self._share
-            self._over.wait(self._tick)
-            rest = owed if self._clients else max(owed, _IDLE_TICK)
-            if owed < _MOST_OWED:
-                self._look.wait(max(rest - self._tick, 0.0))  # whoever comes is answered now, and the rest comes later
+            now, started = time.monotonic(), time.thread_time()
+            due = max(last + (self._tick if self._clients else _IDLE_TICK), paid)
+            if now >= due:
+                last = now
+                self.tick()
+            elif self._newcomers and paid - now < _MOST_OWED:
+                self.tick(everything=False)
+            elif self._newcomers:
+                self._over.wait(paid - _MOST_OWED - now)
             else:
-                self._over.wait(rest - self._tick)
-            owed = max(owed - (time.monotonic() - began), 0.0)
+                self._look.wait(due - now)
+            paid = max(paid, now) + (time.thread_time() - started) / self._share
 
     def stop(self) -> None:
         self._over.set()
@@ -132,31 +139,48 @@ class Feed:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._wake)
 
-    def tick(self) -> None:
-        """Look at the queries, once."""
-        self._begun += 1
+    def tick(self, everything: bool = True) -> None:
+        """Look at the queries, once; or else at those alone that somebody waits for who has just come."""
+        self._begun += 1  # before it is seen who is there: who comes from now on waits for the next tick
         now = self._clock()
+        names = self._came()
+        if everything:
+            names = {*self._wanted.copy(), *([_LIST] if self._of_all else [])}
         shown = self.board.queries()
         keep = {id(query) for query in shown}
         self._followed = {key: one for key, one in self._followed.items() if key in keep}
-        clients, of_all, wanted = self._clients, self._of_all, dict(self._wanted)
         for query in shown:
             one = self._followed.setdefault(id(query), _Followed(query))
-            due = of_all or query.name in wanted or not clients or now - one.looked >= _IDLE_TICK
-            if due and not one.last:
+            if one.last:
+                continue
+            old = not names or now - one.looked >= _IDLE_TICK
+            if query.name in names or (everything and (old or _LIST in names)) or not one.status:
                 one.last, one.looked = query.over, now
                 self._look_at(one, now)
-        if clients:
-            everything = list(self._followed.values())
-            self._overview = encoded({"now": now, "about": self.board.about, "over": self.board.over})
-            self._queries = encoded([_summary(one.status) for one in everything]) if of_all else b"null"
-            self._details = {one.query.name: encoded(one.status) for one in everything if one.query.name in wanted}
-            self._answers = {one.query.name: self._answer(one.query) for one in everything if one.query.name in wanted}
-            self._reject()
-            self._number = self._begun
-            loop = self._loop
-            if loop is not None and not loop.is_closed():
-                loop.call_soon_threadsafe(self._wake)
+        if names:
+            self._make(names, everything, now)
+
+    def _make(self, names: set[str], everything: bool, now: float) -> None:
+        """What is sent to who looks at these."""
+        followed = list(self._followed.values())
+        wanted = [one for one in followed if one.query.name in names]
+        self._overview = encoded({"now": now, "about": self.board.about, "over": self.board.over})
+        if _LIST in names:
+            self._queries = encoded([_summary(one.status) for one in followed])
+        kept = ({}, {}) if everything else (self._details, self._answers)
+        self._details = {**kept[0], **{one.query.name: encoded(one.status) for one in wanted}}
+        self._answers = {**kept[1], **{one.query.name: self._answer(one.query) for one in wanted}}
+        self._reject()
+        self._made = {**({} if everything else self._made), **dict.fromkeys(names, self._begun)}
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._wake)
+
+    def _came(self) -> set[str]:
+        found = set()
+        while self._newcomers:
+            found.add(self._newcomers.popleft())
+        return found
 
     def history(self, name: str, seconds: float, since: float = 0.0) -> Json:
         """The series of a query, by column; of what is known already from its newest moment, `since`, on."""
@@ -197,6 +221,8 @@ class Feed:
         counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads
         counts |= {f"busy #{each['number']}": each["seconds"] for each in operators}
         rates = one.rates.of(counts, now)
+        if status.get("state") != "running":
+            rates = dict.fromkeys(rates, 0.0)
         in_all = sum(each["seconds"] for each in operators)
         lately = sum(rates[f"busy #{each['number']}"] for each in operators)
         for each in operators:
@@ -246,28 +272,31 @@ class Feed:
         if self.full:  # since it was asked
             return
         self._loop = asyncio.get_running_loop()
+        place = _LIST if name is None else name
         self._clients += 1
         if name is None:
             self._of_all += 1
         else:
             self._wanted[name] = self._wanted.get(name, 0) + 1
+        self._newcomers.append(place)
+        number = self._begun  # a tick that is under way may not have looked for this one
         self._look.set()
         seen = {"answer": -2, "dead_letters": -2}
-        number = self._begun  # a tick that is under way did not look for this one
         try:
             yield b"retry: 2000\n\n"
             while not self._over.is_set():
-                if self._number <= number:
+                made = self._made.get(place, 0)
+                if made <= number:
                     await self._ticked()
                     continue
-                number = self._number
+                number = made
                 parts = [b'{"overview":', self._overview]
                 if name is None:
                     parts += [b',"queries":', self._queries]
                 else:
                     parts += [b',"detail":', self._details.get(name, b"null")]
                 for what, (version, data) in (
-                    ("answer", self._answers.get(name or "", (-1, b"null"))),
+                    ("answer", self._answers.get(place, (-1, b"null"))),
                     ("dead_letters", self._dead_letters),
                 ):
                     if what in wants and version != seen[what]:

@@ -75,7 +75,7 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
     async def events(request: Request) -> Response:
         if feed.full:
             return _json({"ok": False, "what": "too many pages are open"}, 503)
-        name = request.query_params.get("query")
+        name = request.query_params.get("query") or None
         wants = frozenset(request.query_params.get("wants", "").split(",")) & {"answer", "dead_letters"}
         return StreamingResponse(_until_gone(feed.events(name, wants)), media_type="text/event-stream")
 

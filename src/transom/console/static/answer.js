@@ -6,7 +6,7 @@ const LINES = 24, ROW = 22, TOP = 26;
 const WHEN = { stream: "rows of a stream, each at its instant", latest: "by the clock, since this page looks", changes: "", lifetimes: "", net: "" };
 
 export function answerView(context, name) {
-  const bars = el("div", { class: "scroll" }, empty("Nothing has come yet. Rows are shown as the query writes them."));
+  const bars = el("div", { class: "scroll" }, empty("The answer is on its way."));
   const note = el("p", { class: "faint" });
   const kept = el("p", { class: "faint", hidden: true });
   const missing = el("p", { class: "warn", hidden: true });
@@ -46,7 +46,8 @@ export function answerView(context, name) {
     setText(note, [WHEN[answer.form], answer.by_tasks ? "the tasks of Spark write this answer themselves: these rows were read back from the newest file" : passed,
       answer.partial ? "the older ones are not kept, so rows may be missing here" : ""].filter(Boolean).join("; "));
     if (answer.form === "net") bars.replaceChildren(empty("Net changes have no instants, and so no lifetimes to draw."));
-    else if (answer.bars.length) bars.replaceChildren(drawn(answer.bars, bars.clientWidth || 900, Date.parse(detail?.progress ?? "") * 1000, partial));
+    else if (!answer.bars.length) bars.replaceChildren(empty("Nothing has come yet. Rows are shown as the query writes them."));
+    else bars.replaceChildren(drawn(answer.bars, bars.clientWidth || 900, Date.parse(detail?.progress ?? "") * 1000, partial));
     tables ??= { now: table(columns(answer.table_columns), { label: "Latest" }), changes: table(columns(answer.columns), { label: "Changes" }) };
     if (!now.firstChild) now.append(tables.now.node);
     if (!changes.firstChild) changes.append(tables.changes.node);

@@ -8,7 +8,7 @@ const COLUMNS = [
   { title: "Rows/s in", cls: "n", cell: (q) => rate(q.rows_per_second) },
   { title: "Rows/s out", cls: "n", cell: (q) => rate(q.rows_out_per_second) },
   { title: "Up to", cls: "plain", hint: "Everything before this instant is final", cell: (q) => ({ text: instant(q.progress) || (q.state === "finished" ? "its end" : ""), title: q.progress ?? "" }) },
-  { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => behind(q.lag_seconds) },
+  { title: "Behind", cls: "n", hint: "How far that is behind the clock", cell: (q) => (q.state === "running" ? behind(q.lag_seconds) : "") },
   { title: "Held back by", cls: "plain", cell: (q) => ({ text: held(q), cls: waits(q) > 60 ? "warn" : "", title: q.held_back_by?.silent_seconds >= 10 ? `No row of it has come for ${span(q.held_back_by.silent_seconds)}` : "" }) },
   { title: "Late", cls: "n", cell: (q) => ({ text: count(q.late), cls: q.late ? "warn" : "faint" }) },
   { title: "Rejected", cls: "n", cell: (q) => ({ text: count(q.rejected), cls: q.rejected ? "bad" : "faint" }) },
