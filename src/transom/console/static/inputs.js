@@ -12,9 +12,10 @@ export function inputsView(context, name) {
   const found = table(COLUMNS, { label: "Dead letters" });
   const search = el("input", { type: "search", placeholder: "find in reasons, places and rows", size: 34, "aria-label": "Find dead letters", oninput: () => fill() });
   const note = el("span", { class: "faint" });
-  const none = empty("No row was rejected.", "Rows that cannot be read or have no place in time are listed here, with their reason.");
+  const none = el("div", {}, empty("No row was rejected.", "Rows that cannot be read or have no place in time are listed here, with their reason."));
   const rows = el("div", { class: "scroll tall" }, found.node);
   const node = el("div", {}, list, el("div", { class: "card" }, el("h2", {}, "Dead letters"), el("div", { class: "actions" }, search, note), none, rows));
+  none.hidden = rows.hidden = true;
   let letters = { rows: [], passed: 0 }, names = null;
 
   function fill() {
@@ -29,6 +30,7 @@ export function inputsView(context, name) {
 
   function update(message) {
     if (message.dead_letters?.rows) letters = message.dead_letters;
+    if (message.dead_letters === null) none.replaceChildren(empty("Rejected rows are not kept here.", "Of a run with --dead-letters they are in its folder."));
     const inputs = message.detail?.inputs ?? [];
     names = new Set(inputs.map((each) => each.name));
     for (const one of inputs) {
@@ -37,7 +39,7 @@ export function inputsView(context, name) {
         cards.set(one.name, made);
         list.append(made.node);
       }
-      cards.get(one.name).update(one);
+      cards.get(one.name).update(one, message.overview.over);
     }
     fill();
   }
@@ -53,8 +55,8 @@ function card(name) {
   const node = el("div", { class: "card" }, el("div", { class: "title" }, el("h1", {}, name), facts),
     el("div", { class: "ledger", role: "img", "aria-label": "Where the rows went" }, ...Object.values(parts)),
     el("div", {}, total, ...PARTS.map((part) => el("span", { class: "key" }, el("i", { class: part }), keys[part]))), reasons);
-  const update = (one) => {
-    const time = one.watermark ? `time is at ${instant(one.watermark)}, ${one.lag_seconds > -1 ? `${behind(one.lag_seconds)} behind` : `${behind(one.lag_seconds)} of`} the clock` : one.ended ? "read to its end" : "no time of its own yet";
+  const update = (one, over) => {
+    const time = one.watermark ? `time is at ${instant(one.watermark)}, ${one.lag_seconds > -1 ? `${behind(one.lag_seconds)} behind` : `${behind(one.lag_seconds)} of`} the clock` : one.ended ? "read to its end" : over ? "" : "no time of its own yet";
     setText(facts, [`${rate(one.rows_per_second)} rows/s`, time, one.ended && one.watermark ? "ended" : "", one.silent_seconds >= 10 ? `silent for ${span(one.silent_seconds)}` : "", one.leap ?? ""].filter(Boolean).join(" · "));
     setText(total, `${count(one.rows_in)} rows in =`);
     for (const part of PARTS) {
