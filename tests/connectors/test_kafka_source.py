@@ -273,19 +273,24 @@ def test_a_wrong_declaration_is_rejected(properties: dict[str, str | None], says
 
 def test_a_broker_that_has_just_started_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may know no topic and no leaders of partitions, or be behind what the client has seen, or answer without an
-    offset and without an error: that is no end of a partition, and no beginning."""
+    offset and without an error: that is no end of a partition, and no beginning. A handle that asks by an older leader
+    does so again and again."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     latest = pytest.importorskip("confluent_kafka.admin").OffsetSpec.latest()
     codes = confluent_kafka.KafkaError
-    errors = [codes(code) for code in (codes._NOENT, codes.UNKNOWN_TOPIC_OR_PART, codes.UNKNOWN_LEADER_EPOCH)]
+    errors = [codes(code) for code in (codes._NOENT, codes.UNKNOWN_TOPIC_OR_PART, codes.FENCED_LEADER_EPOCH)]
     offsets = [SimpleNamespace(offset=offset) for offset in (confluent_kafka.OFFSET_INVALID, 7)]
     answers = iter([*map(confluent_kafka.KafkaException, errors), *offsets])
 
     class Handle:
+        def __init__(self) -> None:
+            self.rejected: Any = None
+
         def list_offsets(self, wanted: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
             answered: Future[Any] = Future()
-            answer = next(answers)
+            answer = self.rejected or next(answers)
             if isinstance(answer, Exception):
+                self.rejected = answer if answer.args[0].code() > 0 else None
                 answered.set_exception(answer)
             else:
                 answered.set_result(answer)
@@ -294,7 +299,8 @@ def test_a_broker_that_has_just_started_is_asked_again(monkeypatch: pytest.Monke
         def poll(self, _: float) -> None:
             pass
 
-    monkeypatch.setattr(Topic, "_handle", Handle())
+    monkeypatch.setattr("transom.connectors.kafka_client.made", lambda *_: Handle())
+    monkeypatch.setattr("transom.connectors.kafka_client.PATIENCE", 5.0)
     assert Topic("t", {}).offsets([0], latest) == {0: 7}
 
 

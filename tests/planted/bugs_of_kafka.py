@@ -64,6 +64,13 @@ KAFKA: Final = (
         "a broker that has just started ends a run that outlived it",
     ),
     Bug(
+        "an_older_leader_is_asked_by_again",
+        "connectors/kafka_client.py",
+        "self._admin = None  # which knows",
+        "pass  # which knows",
+        "a broker that starts again is asked in a way that it rejects, until the run ends",
+    ),
+    Bug(
         "what_goes_is_behind_what_comes",
         "connectors/message_changes.py",
         'order = np.argsort(places, kind="stable")',

@@ -84,8 +84,12 @@ def read_client_properties(
 
 
 def settings_of(client: Mapping[str, str], **own: Any) -> dict[str, Any]:
-    """What a handle is made with. The library would write to the terminal by itself."""
-    return {"log_level": 0, "client.id": "transom", **client, **{name.replace("_", "."): v for name, v in own.items()}}
+    """What a handle is made with. The library would write to the terminal by itself; and having looked for a broker in
+    vain a few times it would look every ten seconds."""
+    ours: dict[str, Any] = {"log_level": 0, "client.id": "transom"}
+    if "reconnect.backoff.ms" not in client:
+        ours["reconnect.backoff.max.ms"] = "1000"
+    return {**ours, **client, **{name.replace("_", "."): v for name, v in own.items()}}
 
 
 def made(make: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
@@ -257,6 +261,8 @@ class Topic:
                 may_pass = missing or known is None or retriable(known)
                 if not may_pass or self._shut_out or over:
                     self._give_up(known)
+                if known is not None and known.code() > 0:  # a broker said so, and not the library
+                    self._admin = None  # which knows an older leader, and would ask by it for minutes
                 time.sleep(0.2)
 
     def _missing(self) -> TransomError:
