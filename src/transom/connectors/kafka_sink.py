@@ -60,6 +60,8 @@ class KafkaSink(StagedSink):
         self._writer: MessageWriter = read_writer(declared.properties).opened(opening)
         self._name = f"{_OUR_NAME}-{self.run}"
         self._handles: tuple[Producer, Consumer] | None = None
+        self._connecting: Producer | None = None
+        """It looks for its broker while rows are computed, and has claimed nothing yet."""
         self._next = 0
         """The first epoch that is not in the topic."""
 
@@ -91,16 +93,21 @@ class KafkaSink(StagedSink):
                 if time.monotonic() > deadline:
                     raise _unanswered(self._topic) from None
 
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._handles is None and self._connecting is None and len(batch):
+            self._connecting = self._new_producer()
+        super().write(batch)
+
     def close(self) -> None:
+        self._connecting = None
         self._let_go()
 
     def abort(self, epoch: int) -> None:
         super().abort(epoch)
         self._let_go()
 
-    def _open(self) -> tuple[Producer, Consumer]:
-        """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
-        from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+    def _new_producer(self) -> Producer:
+        from confluent_kafka import Producer
 
         defaults = {
             "linger.ms": "5",
@@ -110,10 +117,17 @@ class KafkaSink(StagedSink):
             "partitioner": "murmur2_random",  # as the clients of Java do
         }
         client = {name: text for name, text in self._client.items() if name not in ("isolation.level", "group.id")}
-        producer = made(Producer, {**settings_of({**defaults, **client}), "transactional.id": self._name})
+        return made(Producer, {**settings_of({**defaults, **client}), "transactional.id": self._name})
+
+    def _open(self) -> tuple[Producer, Consumer]:
+        """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        producer, self._connecting = self._connecting or self._new_producer(), None
         producer.init_transactions(PATIENCE)
         group = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
-        security = {name: text for name, text in client.items() if not name.startswith(OF_PRODUCERS)}
+        own = ("isolation.level", "group.id", *OF_PRODUCERS)
+        security = {name: text for name, text in self._client.items() if not name.startswith(own)}
         consumer = made(Consumer, {**settings_of(security), **group})
         self._handles = producer, consumer
         (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
