@@ -44,9 +44,11 @@ def kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def wait_until(there: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True) -> None:
+def wait_until(
+    there: Callable[[], bool], goes_on: Callable[[], bool] = lambda: True, patience: float = PATIENCE
+) -> None:
     """Until it is there; an error when it takes too long, or when what should bring it has ended."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not there():
         assert time.monotonic() < end, "it took too long"
         assert goes_on() or there(), "it ended before its time"
