@@ -173,6 +173,7 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
     joined, read = by_name["join"], by_name["source"]
     return {
         "kafka_over_files": round(joined["kafka"]["rows_per_s"] / joined["files"]["rows_per_s"], 2),
+        "kafka_over_files_cpu": round(joined["kafka"]["rows_per_cpu_s"] / joined["files"]["rows_per_cpu_s"], 2),
         "join_rows_per_s": round(joined["kafka"]["rows_per_s"]),
         "partition_rows_per_s": round(read["rows"]["rows_per_s"]),
         "partition_rows_per_cpu_s": round(read["rows"]["rows_per_cpu_s"]),
