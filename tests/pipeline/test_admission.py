@@ -21,6 +21,7 @@ from transom.plan.catalogue import StreamDefinition, TableDefinition, TimeColumn
 from transom.state import codec
 
 COLUMNS = Schema.of(("n", BIGINT), ("ts", TIMESTAMP))
+VALUED = Schema.of(("n", BIGINT), ("ts", TIMESTAMP), ("v", INTEGER))
 FAR = 2**62
 
 
@@ -40,6 +41,8 @@ class Model:
     bound: int
     tick: int
     origin: int | None
+    must_have: bool = False
+    """Whether a row must have a value, which every third one has not."""
     greatest: int | None = None
     raised: int | None = None
     waiting: list[tuple[int, int]] = field(default_factory=list)
@@ -64,6 +67,8 @@ class Model:
             code = admission.OUT_OF_RANGE
         elif self.origin is not None and t < self.origin:
             code = admission.BEFORE_ORIGIN
+        elif self.must_have and number % 3 == 2:
+            code = admission.MISSING_VALUE
         elif t < self.watermark:
             code = admission.LATE if t < self.by_disorder else admission.IDLE
             self.counts["late"] += 1
@@ -90,16 +95,23 @@ MOVES = st.lists(
 
 
 @settings(max_examples=100)
-@given(MOVES, st.sampled_from([0, 2, 10, FAR - 1]), st.sampled_from([1, 5]), st.sampled_from([None, 0, 10]))
-def test_every_row_is_somewhere_at_every_moment(moves: Any, bound: int, tick: int, origin: int | None) -> None:
-    model, entry, state = Model(bound, tick, origin), InputGate(stream(bound), tick, origin), InputState()
+@given(
+    MOVES, st.sampled_from([0, 2, 10, FAR - 1]), st.sampled_from([1, 5]), st.sampled_from([None, 0, 10]), st.booleans()
+)
+def test_every_row_is_somewhere_at_every_moment(
+    moves: Any, bound: int, tick: int, origin: int | None, must_have: bool
+) -> None:
+    definition = replace(stream(bound), columns=VALUED, not_null=("v",) if must_have else ())
+    model, entry, state = Model(bound, tick, origin, must_have), InputGate(definition, tick, origin), InputState()
     number = 0
     firsts: list[int] = []
     for times, then in moves:
         rows = list(enumerate(times, start=number))
         number += len(times)
         expected = [(n, reason) for n, t in rows if (reason := model.judge(n, t))]
-        rejected_rows = entry.admit(state, entry.classify(batch([(n, t) for n, t in rows])))
+        rejected_rows = entry.admit(
+            state, entry.classify(batch([(n, t, None if n % 3 == 2 else 7) for n, t in rows], VALUED))
+        )
         found = (
             []
             if rejected_rows is None

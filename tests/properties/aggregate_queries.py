@@ -26,6 +26,12 @@ class Aggregates(Generator):
             return Source(f"({joined.text})", joined.columns)
         return super().source(depth)
 
+    def between(self, once: str, name: str, fraction: str) -> str:
+        """A quantile in one spelling or the other."""
+        if once or fraction not in ("0.25", "1"):
+            return f"QUANTILE_CONT({once}{name}, {fraction})"
+        return f"PERCENTILE_CONT({fraction}) WITHIN GROUP (ORDER BY {name})"
+
     def calls(self, columns: list[Column]) -> list[tuple[str, str]]:
         made = []
         for _ in range(self.random.randint(1, 3)):
@@ -48,7 +54,9 @@ class Aggregates(Generator):
                 (f"ARG_MAX({name}, {other})", type_),
                 (f"FIRST({name} ORDER BY {other}{way})", type_),
                 (f"LAST({name} ORDER BY {other}{way}, {self.pick(columns).name})", type_),
-                (f"QUANTILE_DISC({once}{name}, {q})", type_),
+                (f"QUANTILE_DISC({once}{name}, {q})", type_)
+                if once or q != "0.5" or type_ not in _NUMBERS
+                else (f"APPROX_PERCENTILE({q}, 0.01) WITHIN GROUP (ORDER BY {name})", "float"),
                 (f"PERCENTILE_DISC({q}) WITHIN GROUP (ORDER BY {name})", type_),
             ]
             if type_ in ("text", "int"):
@@ -58,7 +66,7 @@ class Aggregates(Generator):
                 in_order = self.pick((f"{once}{name}", f"{name} ORDER BY {other}{way}"))
                 options += [(f"ARRAY_AGG({in_order})", "list")]
             if type_ in _NUMBERS:
-                options += [(f"MEDIAN({once}{name})", "float"), (f"QUANTILE_CONT({once}{name}, {q})", "float")]
+                options += [(f"MEDIAN({once}{name})", "float"), (self.between(once, name, q), "float")]
                 summed = "float" if type_ == "float" else "decimal"
                 options += [(f"SUM({once}{name})", summed), (f"AVG({once}{name})", "float")]
                 spread = self.pick(("VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"))

@@ -808,6 +808,8 @@ class Generator:
                     (f"AVG({column.name})", "float"),
                     (f"SUM(DISTINCT {column.name})", summed),
                 ]
+            if column.type == "interval":
+                options += [(f"SUM({column.name})", "interval"), (f"SUM(DISTINCT {column.name})", "interval")]
             if self.nested and column.type == "int":
                 way = self.pick(("", f" ORDER BY {self.pick(columns).name} DESC"))
                 options += 2 * [(f"ARRAY_AGG({column.name}{way})", "array"), (f"LIST(DISTINCT {column.name})", "array")]
