@@ -8,20 +8,20 @@ from typing import Any
 class Silence:
     """Since when neither a row of an input has come nor its time gone on.
 
-    >>> silence, found = Silence(), {"inputs": [{"name": "s", "rows_in": 5, "watermark": None, "ended": False}]}
+    >>> silence, status = Silence(), {"inputs": [{"name": "s", "rows_in": 5, "watermark": None, "ended": False}]}
     >>> for now in (100.0, 107.5):
-    ...     silence.mark(found, now)
-    >>> found["inputs"][0]["silent_seconds"]
+    ...     silence.mark(status, now)
+    >>> status["inputs"][0]["silent_seconds"]
     7.5
     """
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[object, float]] = {}
 
-    def mark(self, found: dict[str, Any], now: float) -> None:
+    def mark(self, status: dict[str, Any], now: float) -> None:
         """Write it to the inputs of a status, and to what holds time back."""
-        held = found.get("held_back_by")
-        for each in found["inputs"]:
+        held = status.get("held_back_by")
+        for each in status["inputs"]:
             seen = (each["rows_in"], each.get("watermark"))
             before, since = self._since.get(each["name"], (None, now))
             if seen != before or each.get("ended"):

@@ -12,17 +12,17 @@ from transom.program.planned import Planned
 
 def silence_notes(planned: Sequence[Planned]) -> list[str]:
     """A line for each query with windows that end by time, over inputs whose time goes on with their rows alone."""
-    found = []
-    for one in planned:
-        if isinstance(one.statement, InsertStatement | QueryStatement):
-            names = _silent(one, list(_nodes(one.statement.query)))
+    notes = []
+    for each in planned:
+        if isinstance(each.statement, InsertStatement | QueryStatement):
+            names = _silent(each, list(_nodes(each.statement.query)))
             if names:
-                found.append(
-                    f"note: line {one.statement.span.line}: while no rows of {_listed(names)} come, time stands still, "
-                    "and windows end when the next one comes; where times are those of the clock, declare "
+                notes.append(
+                    f"note: line {each.statement.span.line}: while no rows of {_listed(names)} come, time stands "
+                    "still, and windows end when the next one comes; where times are those of the clock, declare "
                     "heartbeat = '1 SECOND'"
                 )
-    return found
+    return notes
 
 
 def _silent(one: Planned, nodes: Sequence[Node]) -> list[str]:
