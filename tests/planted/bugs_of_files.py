@@ -115,7 +115,7 @@ FILES: Final = (
     Bug(
         "two_drivers_on_one_storage",
         "runtimes/spark/run.py",
-        "unit.guard.before = folder.check_owner",
+        "unit.guard.before = self._folder.check_owner",
         "unit.guard.after = unit.guard.after",
         "a driver that was thought dead goes on writing beside the one that took its place",
     ),
