@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import StreamDelta, no_int64s
+from transom.core.schema import is_held_otherwise
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
@@ -122,6 +123,10 @@ class Pipeline:
                 self.statics[name] = definition
         self.gates = InputGates(inputs, self.tick, self.fixed_origin)
         self.inputs = self.gates.inputs
+        schemas = {name: gate.definition.columns for name, gate in inputs.items()}
+        schemas |= {name: definition.columns for name, definition in self.statics.items()}
+        self._held_otherwise = {name for name, of in schemas.items() if any(map(is_held_otherwise, of.arrow().types))}
+        """Inputs whose rows come in as other types than the engine holds: to ask that of each batch takes its time."""
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
         self._no_step = Step(0, 0, 0, OpenIdPool())
         self._state = self._start(self.gates.state)
@@ -155,7 +160,8 @@ class Pipeline:
         The rows are of one `partition` where several are written side by side.
         """
         name = name.lower()
-        batch = held_rows(batch)
+        if name in self._held_otherwise:
+            batch = held_rows(batch)
         if name in self.statics:
             rows, rejected = reject_lacking(self.statics[name], batch)
             self.state.static[name].append(rows)
