@@ -89,7 +89,7 @@ class _TokenWords(Reader):
 
     def __init__(self, owner: _ExpressionParser) -> None:
         self.owner = owner
-        self._known: dict[int, Word] = {}
+        self._words: dict[int, Word] = {}
         """The same word is looked at again and again: whether it is this, or that."""
 
     @property
@@ -102,9 +102,9 @@ class _TokenWords(Reader):
         if not 0 <= at < owner._tokens_size:
             stop = owner._tokens[-1].end + 1 if owner._tokens else 0
             return Word("end", "", stop, stop + 1)
-        word = self._known.get(at)
+        word = self._words.get(at)
         if word is None:
-            word = self._known[at] = _word(owner._tokens[at])
+            word = self._words[at] = _word(owner._tokens[at])
         return word
 
     def skip(self, words: int = 1) -> None:

@@ -29,22 +29,22 @@ class Measure:
     def __init__(self, children: Callable[[Any], list[Any]]) -> None:
         self._children = children
         # The object is kept with its measure, so that its id is not given to another.
-        self._known: dict[int, tuple[Any, int, int]] = {}
+        self._measures: dict[int, tuple[Any, int, int]] = {}
 
     def of(self, root: Any) -> tuple[int, int]:
         stack = [root]
         while stack:
             at = stack[-1]
             below = self._children(at)
-            waiting = [child for child in below if id(child) not in self._known]
-            if waiting and id(at) not in self._known:
+            waiting = [child for child in below if id(child) not in self._measures]
+            if waiting and id(at) not in self._measures:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            sizes = [self._known[id(child)] for child in below]
+            sizes = [self._measures[id(child)] for child in below]
             deepest = max((depth for _, _, depth in sizes), default=0)
-            self._known[id(at)] = at, 1 + sum(size for _, size, _ in sizes), 1 + deepest
-        _, size, depth = self._known[id(root)]
+            self._measures[id(at)] = at, 1 + sum(size for _, size, _ in sizes), 1 + deepest
+        _, size, depth = self._measures[id(root)]
         return size, depth
 
 

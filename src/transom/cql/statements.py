@@ -119,7 +119,7 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
     text, span = source.text[start:stop], source.span(start, stop)
     match node:
         case syntax.CreateInput() | syntax.CreateView() | syntax.CreateSink():
-            declared = _known(node.this.name, catalogue)
+            declared = _definition(node.this.name, catalogue)
             if declared is not None and node.args.get("if_exists") == "keep":
                 _need_kind(declared, node, source)
                 return KeptStatement(text, span, declared)
@@ -132,7 +132,7 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             name = node.args.get("name")
             if isinstance(name, syntax.FileName):
                 return ShowStatement(text, span, node.this, bind_file(name, source, catalogue, windowed=False))
-            if name is not None and _known(name.name, catalogue) is None:
+            if name is not None and _definition(name.name, catalogue) is None:
                 raise source.error(
                     f"there is no '{name.name}'", name, "SHOW STREAMS, TABLES and VIEWS name what there is"
                 )
@@ -152,7 +152,7 @@ def _bind_statement(node: exp.Expr, source: QueryText, catalogue: Catalogue) -> 
             return QueryStatement(text, span, query, order, limit, notes=without_effect(node, shown=True))
 
 
-def _known(name: str, catalogue: Catalogue) -> Definition | None:
+def _definition(name: str, catalogue: Catalogue) -> Definition | None:
     return catalogue.relations.get(name.lower()) or catalogue.sinks.get(name.lower())
 
 
@@ -172,7 +172,7 @@ def _need_kind(definition: Definition, node: exp.Expr, source: QueryText) -> Non
 
 def _bind_drop(node: syntax.Drop, source: QueryText, catalogue: Catalogue) -> Definition | None:
     name = node.this.name.lower()
-    definition = _known(name, catalogue)
+    definition = _definition(name, catalogue)
     if definition is None:
         if node.args.get("quiet"):
             return None

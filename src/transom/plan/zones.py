@@ -43,16 +43,16 @@ def _shown(local: Expression, zone: Expression, other: str) -> Expression:
 
 def zone_of(text: str) -> str:
     """The name of a time zone as it is written in the database of zones, whatever its case."""
-    name = _known().get(text.lower())
+    name = _zone_names().get(text.lower())
     if name is None:
-        close = difflib.get_close_matches(text.lower(), _known(), n=3, cutoff=0.6)
-        remedy = " or ".join(f"'{_known()[each]}'" for each in close) or "'UTC' or 'Europe/Berlin'"
+        close = difflib.get_close_matches(text.lower(), _zone_names(), n=3, cutoff=0.6)
+        remedy = " or ".join(f"'{_zone_names()[each]}'" for each in close) or "'UTC' or 'Europe/Berlin'"
         raise QueryError(f"there is no time zone '{text}'", remedy=f"write {remedy}")
     return name
 
 
 @cache
-def _known() -> dict[str, str]:
-    """But for the names by which a machine has a zone of its own."""
+def _zone_names() -> dict[str, str]:
+    """The names of zones by their lower case, but for those by which a machine has a zone of its own."""
     names = available_timezones() - {"localtime", "Factory", "posixrules"}
     return {name.lower(): name for name in names | {UTC}}
