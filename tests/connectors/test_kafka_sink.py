@@ -131,6 +131,31 @@ def test_a_library_that_waits_for_ever_is_left_alone(kafka: KafkaBroker, monkeyp
     sink.close()
 
 
+def test_a_transaction_that_the_broker_forgets_is_written_again(kafka: KafkaBroker) -> None:
+    """It has said that it is committed, and was killed."""
+    topic = TestTopic(kafka)
+    sink = opened(topic, topic.name)
+    commit(sink, 0, 1)
+    assert sink._handles is not None
+    producer, consumer = sink._handles
+
+    class Forgotten:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(producer, name)
+
+        def __len__(self) -> int:
+            return len(producer)
+
+        def commit_transaction(self, timeout: float) -> None:
+            producer.abort_transaction(timeout)
+
+    sink._handles = Forgotten(), consumer
+    commit(sink, 1, 2)
+    commit(sink, 2, 3)
+    assert written(topic) == [1, 2, 3]
+    sink.close()
+
+
 @pytest.mark.nightly
 def test_a_row_that_is_too_large_for_the_broker_is_an_error(kafka: KafkaBroker) -> None:
     topic, schema = TestTopic(kafka), pa.schema([("text", pa.string())])

@@ -31,7 +31,7 @@ KAFKA: Final = (
     Bug(
         "an_epoch_is_written_again",
         "connectors/kafka_sink.py",
-        "self._next = max(0, committed.offset)",
+        "self._next = self._committed(consumer)",
         "self._next = 0",
         "after a crash the rows of an epoch are there twice",
     ),
@@ -48,6 +48,13 @@ KAFKA: Final = (
         "in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)",
         "producer.send_offsets_to_transaction(number, group, PATIENCE)",
         "a broker that comes back leaves the run where it was, without a word",
+    ),
+    Bug(
+        "a_broker_is_believed_that_forgets",
+        "connectors/kafka_sink.py",
+        "if self._committed(consumer) <= epoch:",
+        "if False:",
+        "an epoch is lost of which a broker has said that it is committed",
     ),
     Bug(
         "the_latest_is_that_of_every_look",

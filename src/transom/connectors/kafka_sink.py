@@ -46,11 +46,15 @@ _AT_ONCE: Final = 10_000
 """So many messages are handed to the library at a time."""
 
 _ANSWER: Final = 10.0
-"""For so many seconds the number of an epoch is on its way: then it is begun anew with other handles. Where the broker
-of the group went away the library may wait for ever, whatever it was told (librdkafka 5456)."""
+"""For so many seconds the number of an epoch is on its way, there or back: then it is begun anew with other handles.
+Where the broker of the group went away the library may wait for ever, whatever it was told (librdkafka 5456)."""
 
 _QUEUED: Final = 1_000_000
 _OUR_NAME: Final = "transom"
+
+
+class _NotThere(Exception):
+    """A transaction of which a broker has said that it is committed, and that is not there."""
 
 
 class KafkaSink(StagedSink):
@@ -88,7 +92,7 @@ class KafkaSink(StagedSink):
                 if not may_pass or time.monotonic() > deadline:
                     raise sink_error(self._topic, error) from None
                 time.sleep(0.2)  # with new handles: whether the epoch is in the topic is asked again
-            except NotInTime:
+            except (NotInTime, _NotThere):
                 self._let_go()
                 if time.monotonic() > deadline:
                     raise _unanswered(self._topic) from None
@@ -121,20 +125,27 @@ class KafkaSink(StagedSink):
 
     def _open(self) -> tuple[Producer, Consumer]:
         """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
+        from confluent_kafka import Consumer
 
         producer, self._connecting = self._connecting or self._new_producer(), None
         producer.init_transactions(PATIENCE)
         group = {"group.id": self._name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        group |= {"retry.backoff.ms": 10}  # so often it is asked whether a transaction is over
         own = ("isolation.level", "group.id", *OF_PRODUCERS)
         security = {name: text for name, text in self._client.items() if not name.startswith(own)}
         consumer = made(Consumer, {**settings_of(security), **group})
         self._handles = producer, consumer
-        (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=PATIENCE)
+        self._next = self._committed(consumer)
+        return self._handles
+
+    def _committed(self, consumer: Consumer) -> int:
+        """The first epoch that is not in the topic, once no transaction of this sink is on its way any more."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        (committed,) = consumer.committed([TopicPartition(self._topic, 0)], timeout=_ANSWER)
         if committed.error is not None:
             raise KafkaException(committed.error)
-        self._next = max(0, committed.offset)
-        return self._handles
+        return max(0, int(committed.offset))
 
     def _write(self, producer: Producer, consumer: Consumer, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
         from confluent_kafka import TopicPartition
@@ -149,6 +160,8 @@ class KafkaSink(StagedSink):
         group = consumer.consumer_group_metadata()
         in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)
         producer.commit_transaction(PATIENCE)
+        if self._committed(consumer) <= epoch:
+            raise _NotThere
 
     def _produce(self, producer: Producer, messages: list[dict[str, Any]]) -> None:
         from confluent_kafka import KafkaException
