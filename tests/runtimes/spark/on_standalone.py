@@ -9,12 +9,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet
 
 from tests.runtimes.spark.processes import descendants, kill, wait_for_end
+from tests.runtimes.spark.standalone import QUICK
 from transom import Session
 from transom.core.errors import TransomError
 from transom.session import workspace_of
@@ -54,9 +56,9 @@ class OnStandalone:
         order = Path(self.watched[0], "order.json")
         order.write_text(json.dumps(asdict(self)))
         path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-        variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1")
+        variables = dict(os.environ, PYTHONPATH=path, PYSPARK_PYTHON=self.python, SPARK_LOCAL_IP="127.0.0.1") | QUICK
         command = [sys.executable, "-m", "tests.runtimes.spark.on_standalone", str(order)]
-        with open(Path(self.watched[0], "said"), "wb") as said:
+        with open(Path(self.watched[0], "said"), "ab") as said:
             return subprocess.Popen(command, cwd=self.watched[0], env=variables, stdout=said, stderr=said)
 
     def run(self, patience: float) -> dict[str, str]:
@@ -99,14 +101,17 @@ def main(order: str) -> None:
         "spark.executor.cores": "1",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.executorEnv.NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", ""),
         **given["settings"],
     }.items():
         builder = builder.config(name, value)
+    began = time.perf_counter()
     spark = builder.getOrCreate()
+    print(f"a session: {time.perf_counter() - began:.1f} s", flush=True)
     became = {}
     for step in (Step(**each) for each in given["steps"]):
-        before = files(given["watched"])
+        before, began = files(given["watched"]), time.perf_counter()
         try:
             if step.read is not None:
                 rows = spark.read.parquet(step.read).toArrow()
@@ -117,6 +122,7 @@ def main(order: str) -> None:
         except TransomError as error:
             left = sorted(files(given["watched"]) - before)
             became[step.name] = f"{type(error).__name__}: {error}" + (f" and left {left}" if left else "")
+        print(f"{step.name}: {time.perf_counter() - began:.1f} s", flush=True)
     root = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("/")  # type: ignore[union-attr]
     found = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
     became["root"] = " ".join(each.getPath().getName() for each in found)
@@ -136,6 +142,7 @@ def run_step(session: Session, step: Step) -> None:
     def count(progress: object) -> None:
         nonlocal done
         done += 1
+        print(f"{step.name}: batch {done} {time.strftime('%X')}", flush=True)
         if done == step.batches:
             run.stop()
 

@@ -32,6 +32,9 @@ ROOT = Path(__file__).parents[3]
 HDFS = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 
+QUICK = {"JAVA_TOOL_OPTIONS": " ".join(SHORT)}
+"""For drivers and executors, which live for a minute or two on two cores that all share."""
+
 ALONE = r"""
 set -e
 hidden=$1; own=$2; kept=$3; shift 3
@@ -176,7 +179,7 @@ def _worker(folder: Path, master: str, host: str, shared: Path) -> subprocess.Po
         kept = {path for path in (shared, ROOT, Path(sys.prefix), SPARK) if path.is_relative_to(hidden)}
         before = alone(unshared, hidden, own, kept)
     variables = {"HOME": str(seen / "home"), "TMPDIR": str(seen), "SPARK_LOCAL_DIRS": str(seen / "local")}
-    variables["SPARK_LOCAL_IP"] = host
+    variables |= {"SPARK_LOCAL_IP": host, **QUICK}  # which the executors inherit
     size = ["--cores", "1", "--memory", "1g"]
     program = [WORKER, "--host", host, "--webui-port", "0", *size, "--work-dir", str(seen / "work"), master]
     return _java(CLASS_PATH, program, folder, before, **variables)
