@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from random import Random
@@ -125,6 +127,18 @@ def test_threads_that_nobody_closed_leave_when_they_are_forgotten() -> None:
     for thread in left:
         thread.join(60)
     assert not its_threads()
+
+
+def test_a_process_may_end_without_closing_them() -> None:
+    script = (
+        "from transom.kernels.compiled_threads import CompiledThreads, do_nothing, there_and_back\n"
+        "kept = CompiledThreads(do_nothing, 3)\n"
+        "kept.begin(3)\n"
+        "there_and_back(kept.sheet)\n"
+        "print('done')"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
 def test_the_price_of_a_call_is_measured_once() -> None:

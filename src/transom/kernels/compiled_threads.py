@@ -50,7 +50,8 @@ class CompiledThreads:
         """Held by whoever has jobs on the sheet."""
         self._loop = loop
         self._threads: list[Thread] = []
-        weakref.finalize(self, _dismiss, self.sheet, self._threads)
+        # Not at the end of the process: who wakes up then would want an interpreter that is gone.
+        weakref.finalize(self, _dismiss, self.sheet, self._threads).atexit = False
 
     def begin(self, wanted: int) -> int:
         """See that there are so many threads, if there may be; how many can be called."""

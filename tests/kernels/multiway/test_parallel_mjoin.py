@@ -20,10 +20,12 @@ from tests.profile import examples
 from transom.core.delta import Delta
 from transom.core.time import FOREVER
 from transom.kernels import shorter_steps
+from transom.kernels.compiled_threads import COUNT
 from transom.kernels.multiway import mjoin, pace, parallel_mjoin, probing
 from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel
 from transom.kernels.multiway.predicate_check import PredicateCheck
+from transom.kernels.multiway.probe_wave import help_probing
 from transom.kernels.worker_pool import WorkerPool
 
 
@@ -157,6 +159,18 @@ def test_a_failure_in_a_probe_comes_to_the_caller(
     row = Relation([((1, 1, "a", 0.0, 0), 1, 9)], TYPES)
     with pytest.raises(ZeroDivisionError):
         Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool).feed((row, row, row), [5])
+
+
+def test_who_finds_the_threads_busy_does_it_alone(always: None) -> None:
+    lives = [Relation([((n % 3, 0, "", 0.0, n), 1, 50) for n in range(30)], TYPES) for _ in range(3)]
+    worker_pool = WorkerPool(2)
+    threads = worker_pool.compiled(help_probing)
+    stepped = Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool)
+    with threads.leading:
+        stepped.feed(lives, [2])
+    assert len(stepped.lives) == 3 * 10**3 and not threads.sheet[COUNT]
+    assert threads.leading.acquire(blocking=False)
+    worker_pool.close()
 
 
 @pytest.mark.parametrize("asked", [False, True])
