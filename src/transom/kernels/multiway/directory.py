@@ -26,7 +26,7 @@ class Directory:
         self.first = [0, *np.cumsum([len(own.tables) for own in inputs], dtype=np.int64).tolist()]
         self.tables = np.zeros((self.first[-1], 9), dtype=np.int64)
         self.addresses = ColumnAddresses([own.rows for own in inputs], [own.mask for own in inputs])
-        self._known: list[list[Any]] = [[] for _ in inputs]
+        self._arrays: list[list[Any]] = [[] for _ in inputs]
         for i in range(len(inputs)):
             self.refresh(i)
 
@@ -43,9 +43,9 @@ class Directory:
             arrays += (table.head, table.entries)
             for key in table.keys.columns:
                 arrays += (key.start, key.length, key.arena)  # type: ignore[union-attr]
-        known = self._known[i]
-        if len(arrays) != len(known) or not all(map(is_, arrays, known)):
-            self._known[i] = arrays
+        before = self._arrays[i]
+        if len(arrays) != len(before) or not all(map(is_, arrays, before)):
+            self._arrays[i] = arrays
             self._write(i, own)
 
     def _write(self, i: int, own: InputRows) -> None:

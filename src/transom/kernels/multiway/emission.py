@@ -61,8 +61,8 @@ class Emission:
         arrays: dict[int, pa.Array] = {}
         for i, own in enumerate(inputs):
             columns = self._needed[i]
-            found = own.gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
-            arrays.update(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
+            gathered = own.gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
+            arrays.update(zip([self.graph.bounds[i] + at for at in columns], gathered, strict=True))
         return pa.RecordBatch.from_arrays([arrays[at] for at in self._picks], schema=self.schema)
 
     @cached_property

@@ -14,7 +14,7 @@ from transom.kernels.key_index import equal_bytes
 
 
 @jit
-def extend(tuples, source, mine, target, other, row, at, limit, frontier):  # type: ignore[no-untyped-def]
+def extend(tuples, source, own, target, other, row, at, limit, frontier):  # type: ignore[no-untyped-def]
     """Tuples from number `row` on, each with every row of `target` that has the key of its member of `source`.
 
     As `probe` of kernels/join/side.py: te is OPEN_END where the first member to end is not known yet. An open member
@@ -23,13 +23,13 @@ def extend(tuples, source, mine, target, other, row, at, limit, frontier):  # ty
     Stops at `limit` tuples and says where. The heads of the next chains are read ahead, and their sum is returned, or
     the compiler would leave the reading out.
     """
-    _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = mine
+    _, my_entries, my_mask, _, keyed, my_start, my_length, my_arena = own
     head, entries, mask, oldest, _, start, length, arena = other
     bucket_mask = np.uint64(len(head) - 1)
     count_of = tuples.shape[1] - 2
     width = tuples.shape[1]
     size = min(limit, len(tuples) + 64)
-    found = np.empty((size, width), dtype=np.int64)
+    extended = np.empty((size, width), dtype=np.int64)
     count = 0
     heads = np.empty(AHEAD, dtype=np.int64)
     first = row
@@ -52,7 +52,7 @@ def extend(tuples, source, mine, target, other, row, at, limit, frontier):  # ty
             at = heads[row - first]
         while at >= oldest:
             if count == limit:
-                return found[:count], row, at, seen
+                return extended[:count], row, at, seen
             o = at & mask
             other_ta = entries[o, TA]
             other_te = entries[o, TE]
@@ -65,15 +65,15 @@ def extend(tuples, source, mine, target, other, row, at, limit, frontier):  # ty
                 if count == size:
                     size = min(limit, 2 * size)
                     bigger = np.empty((size, width), dtype=np.int64)
-                    bigger[:count] = found
-                    found = bigger
-                found[count] = tuples[row]
-                found[count, target] = at
-                found[count, count_of] = max(ta, other_ta)
+                    bigger[:count] = extended
+                    extended = bigger
+                extended[count] = tuples[row]
+                extended[count, target] = at
+                extended[count, count_of] = max(ta, other_ta)
                 end = min(te, other_te)
-                found[count, count_of + 1] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
+                extended[count, count_of + 1] = OPEN_END if end > frontier and max(te, other_te) == OPEN_END else end
                 count += 1
             at = entries[o, CHAIN]
         row += 1
         at = -2
-    return found[:count], row, at, seen
+    return extended[:count], row, at, seen

@@ -69,7 +69,7 @@ def forest(graph: JoinGraph, order: Sequence[int] = ()) -> Forest:
     """The forest for a graph; inputs that are next to each other in `order` are joined first."""
     plants = _Plants(graph)
     plants.plant(tuple(order) or connectivity(graph), [])
-    used, pending = set(range(graph.count)), [at for found in plants.outside.values() for at in found]
+    used, pending = set(range(graph.count)), [at for nodes_outside in plants.outside.values() for at in nodes_outside]
     while pending:
         node = pending.pop()
         used.add(node)
@@ -105,7 +105,7 @@ class _Plants:
     graph: JoinGraph
     members: list[frozenset[int]] = field(default_factory=list)
     parts: list[tuple[int, ...]] = field(default_factory=list)
-    known: dict[frozenset[int], int] = field(default_factory=dict)
+    number_of: dict[frozenset[int], int] = field(default_factory=dict)
     outside: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,9 +117,9 @@ class _Plants:
         if len(order) == 1:
             self.outside[order[0]] = outside
             return
-        one, other = order[: len(order) // 2], order[len(order) // 2 :]
-        self.plant(one, self._joined([*outside, *self._inside(other)]))
-        self.plant(other, self._joined([*outside, *self._inside(one)]))
+        left, right = order[: len(order) // 2], order[len(order) // 2 :]
+        self.plant(left, self._joined([*outside, *self._inside(right)]))
+        self.plant(right, self._joined([*outside, *self._inside(left)]))
 
     def _inside(self, order: tuple[int, ...]) -> list[int]:
         """The nodes of this part of the order, one for each of its components."""
@@ -130,38 +130,38 @@ class _Plants:
 
     def _joined(self, nodes: list[int]) -> list[int]:
         """Nodes joined until none shares a key with another; if possible, to something that is there already."""
-        found: list[int] = []
+        joined: list[int] = []
         rest = sorted(set(nodes), key=nodes.index)
         while rest:
             at = rest.pop(0)
             while near := [node for node in rest if shared(self.graph, self.members[at], self.members[node])]:
-                there = [node for node in near if self.members[at] | self.members[node] in self.known]
+                there = [node for node in near if self.members[at] | self.members[node] in self.number_of]
                 other = (there or near)[0]
                 rest.remove(other)
                 at = self._node(self.members[at] | self.members[other], (at, other))
-            found.append(at)
-        return found
+            joined.append(at)
+        return joined
 
     def _node(self, members: frozenset[int], parts: tuple[int, ...]) -> int:
-        if members not in self.known:
-            self.known[members] = len(self.members)
+        if members not in self.number_of:
+            self.number_of[members] = len(self.members)
             self.members.append(members)
             self.parts.append(parts)
-        return self.known[members]
+        return self.number_of[members]
 
 
 def shared(graph: JoinGraph, some: Sequence[int] | frozenset[int], others: Sequence[int] | frozenset[int]) -> Classes:
     """The classes of keys that are on both sides."""
-    mine = frozenset[int]().union(*(graph.classes[i] for i in some))
-    return tuple(sorted(mine & frozenset[int]().union(*(graph.classes[i] for i in others))))
+    classes = frozenset[int]().union(*(graph.classes[i] for i in some))
+    return tuple(sorted(classes & frozenset[int]().union(*(graph.classes[i] for i in others))))
 
 
 def _with_tables(graph: JoinGraph, nodes: Sequence[ForestNode], outside: Sequence[list[int]]) -> Forest:
     needed: set[tuple[int, Classes]] = set()
     for node in nodes[graph.count :]:
-        one, other = node.parts
-        by = shared(graph, nodes[one].members, nodes[other].members)
-        needed |= {(one, by), (other, by)}
+        left, right = node.parts
+        by = shared(graph, nodes[left].members, nodes[right].members)
+        needed |= {(left, by), (right, by)}
     for i, components in enumerate(outside):
         needed |= {(node, shared(graph, (i,), nodes[node].members)) for node in components}
     tables = sorted(needed)
@@ -184,10 +184,10 @@ def _visits(
     """What shares most keys with a row comes first, what shares none last."""
     by = {node: shared(graph, (i,), nodes[node].members) for node in components}
     bound: tuple[int, ...] = (i,)
-    found = []
+    visits = []
     for node in sorted(components, key=lambda node: -len(by[node])):
         members = nodes[node].members
         check = graph.check_of((*bound, *members), [bound, members])
         bound = (*bound, *members)
-        found.append(Visit(tables.index((node, by[node])), check))
-    return found
+        visits.append(Visit(tables.index((node, by[node])), check))
+    return visits

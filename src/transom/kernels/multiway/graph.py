@@ -92,10 +92,10 @@ class JoinGraph:
 
     @cached_property
     def bounds(self) -> list[int]:
-        found = [0]
+        bounds = [0]
         for types in self.types:
-            found.append(found[-1] + len(types))
-        return found
+            bounds.append(bounds[-1] + len(types))
+        return bounds
 
     @cached_property
     def classes(self) -> list[frozenset[int]]:
@@ -105,15 +105,15 @@ class JoinGraph:
     @cached_property
     def indexes(self) -> list[list[Classes]]:
         """Per input the sets of classes that it needs hash tables for; () where it may have to be probed without."""
-        found: list[list[Classes]] = []
+        indexes: list[list[Classes]] = []
         for i in range(self.count):
             sets = {self.shared(i, j) for j in range(self.count) if j != i}
             if self._connected:
                 sets.discard(())
             else:
                 sets.add(())
-            found.append(sorted(sets))
-        return found
+            indexes.append(sorted(sets))
+        return indexes
 
     def shared(self, i: int, j: int) -> Classes:
         return tuple(sorted(self.classes[i] & self.classes[j]))
@@ -138,11 +138,11 @@ class JoinGraph:
     @cached_property
     def words(self) -> list[list[np.dtype[Any] | None]]:
         """Per input and hash table the type of its key where that is a single word, None where bytes are compared."""
-        found: list[list[np.dtype[Any] | None]] = []
+        words: list[list[np.dtype[Any] | None]] = []
         for keys, indexes in zip(self.keys, self.indexes, strict=True):
             single = [None if not classes or self.keyed(classes) else keys[classes[0]] for classes in indexes]
-            found.append([None if key is None else storage_dtype(key.type) for key in single])
-        return found
+            words.append([None if key is None else storage_dtype(key.type) for key in single])
+        return words
 
     @cached_property
     def whole(self) -> Check | None:
@@ -151,10 +151,10 @@ class JoinGraph:
 
     def route(self, order: tuple[int, ...]) -> Route:
         """The probes of a row of input order[0], which visits the others in this order."""
-        found = self.routes.get(order)
-        if found is None:
-            found = self.routes[order] = self._route(order)
-        return found
+        route = self.routes.get(order)
+        if route is None:
+            route = self.routes[order] = self._route(order)
+        return route
 
     def _route(self, order: tuple[int, ...]) -> Route:
         start, *others = order
@@ -180,22 +180,23 @@ class JoinGraph:
 
     def check_of(self, inputs: Sequence[int], parts: Sequence[Sequence[int]]) -> Check | None:
         """What can be asked of tuples of these inputs, and could not of those parts of them."""
-        found = [
-            one
-            for one in self.residual
-            if self.inputs_of(one) <= set(inputs) and not any(self.inputs_of(one) <= set(part) for part in parts)
+        predicates = [
+            predicate
+            for predicate in self.residual
+            if self.inputs_of(predicate) <= set(inputs)
+            and not any(self.inputs_of(predicate) <= set(part) for part in parts)
         ]
-        return self.check(found) if found else None
+        return self.check(predicates) if predicates else None
 
     def inputs_of(self, expression: Expression) -> set[int]:
         """The inputs whose columns an expression reads."""
         used = columns_of(expression)
         return {i for i in range(self.count) if any(self.bounds[i] <= at < self.bounds[i + 1] for at in used)}
 
-    def equality(self, c: int, one: int, other: int) -> Expression:
+    def equality(self, c: int, left: int, right: int) -> Expression:
         """That two inputs have the same key of class c, over the columns of all."""
         sides = []
-        for i in (one, other):
+        for i in (left, right):
             key = self.keys[i][c]
             assert key is not None
             sides.append(remap(key, {at: at + self.bounds[i] for at in columns_of(key)}))
@@ -210,7 +211,7 @@ class JoinGraph:
         used = sorted(columns_of(whole))
         columns = []
         for i in range(self.count):
-            mine = tuple(at - self.bounds[i] for at in used if self.bounds[i] <= at < self.bounds[i + 1])
-            if mine:
-                columns.append((i, mine))
+            own_columns = tuple(at - self.bounds[i] for at in used if self.bounds[i] <= at < self.bounds[i + 1])
+            if own_columns:
+                columns.append((i, own_columns))
         return Check(remap(whole, {at: n for n, at in enumerate(used)}), tuple(columns), tuple(used))

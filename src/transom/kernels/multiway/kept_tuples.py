@@ -76,11 +76,11 @@ class TupleLayout:
     @cached_property
     def fixed(self) -> Int64s:
         """Of each table: the column of its links, the number of its classes, and these."""
-        found = np.zeros((len(self.forest.tables), CLASSES + max(self.classes, 1)), dtype=np.int64)
+        fixed = np.zeros((len(self.forest.tables), CLASSES + max(self.classes, 1)), dtype=np.int64)
         for t, (node, classes) in enumerate(self.forest.tables):
             link = int(self.columns[0]) + 2 * (t - int(self.of_node[node, 0]))
-            found[t, : CLASSES + len(classes)] = [link, len(classes), *classes]
-        return found
+            fixed[t, : CLASSES + len(classes)] = [link, len(classes), *classes]
+        return fixed
 
     @cached_property
     def growths(self) -> list[Int64s]:
@@ -157,10 +157,10 @@ class KeptTuples:
             following, back = (np.ascontiguousarray(self.tuples[:, column]) for column in (at, at + 1))
             first = int(self.ranges[table, 0])
             heads = self.heads[first : first + int(sizes[table])]
-            found = np.flatnonzero(listed(heads, following, len(self.tuples), back))
-            need(np.array_equal(found, used[node == of]))
+            numbers = np.flatnonzero(listed(heads, following, len(self.tuples), back))
+            need(np.array_equal(numbers, used[node == of]))
             buckets = np.full(len(self.tuples), -1, dtype=np.int64)
-            buckets[found] = buckets_of(found, table, layout.fixed, self.ranges, self.tuples)
+            buckets[numbers] = buckets_of(numbers, table, layout.fixed, self.ranges, self.tuples)
             need(bool(belong(heads, first + np.arange(len(heads)), following, buckets)))
 
     def _check_cells(self, inputs: Sequence[LazyRows | RingRows], tuples: SlotPool, cells: SlotPool) -> None:
@@ -232,8 +232,8 @@ class KeptTuples:
     def members(self, layout: TupleLayout, pairs: Int64s) -> Int64s:
         """The positions of the members of pairs of tuples, -1 on inputs of which there is none."""
         begin = int(layout.columns[1])
-        found: Int64s = self.tuples[pairs[:, 0], begin:] & self.tuples[pairs[:, 1], begin:]
-        return found
+        positions: Int64s = self.tuples[pairs[:, 0], begin:] & self.tuples[pairs[:, 1], begin:]
+        return positions
 
     def join(self, layout: TupleLayout, node: int, pairs: Int64s, fresh: Fresh) -> None:
         """These pairs are new tuples of the node."""

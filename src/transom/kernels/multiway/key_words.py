@@ -62,16 +62,16 @@ class KeyWords:
 
     def words(self, keys: Sequence[pa.Array | None], rows: int) -> Int64s:
         """words[row, class] of new rows; 0 where they have no key of the class."""
-        found = np.zeros((rows, len(keys)), dtype=np.int64)
+        words = np.zeros((rows, len(keys)), dtype=np.int64)
         for c, (key, numbers) in enumerate(zip(keys, self.numbers, strict=True)):
             if key is not None:
                 if numbers is not None:
-                    found[:, c] = numbers.number(key)
+                    words[:, c] = numbers.number(key)
                 elif pa.types.is_floating(key.type):
-                    found[:, c] = hash_words([key])[0].view(np.int64)
+                    words[:, c] = hash_words([key])[0].view(np.int64)
                 else:
-                    write_words(fixed_values(key), c, found)
-        return found
+                    write_words(fixed_values(key), c, words)
+        return words
 
     def forget(self, classes: frozenset[int], words: Int64s) -> None:
         """Rows go that have keys of these classes, and these words."""

@@ -94,10 +94,10 @@ class MatchSets:
         """Where the rows of input i are, tuple by tuple. `lifetimes` comes first: it counts them."""
         assert self._sizes is not None
         if i not in self._targets:
-            found: Int64s = np.repeat(self._tuples[:, i], self._sizes)
+            positions: Int64s = np.repeat(self._tuples[:, i], self._sizes)
         else:
-            found = walk_members(*self._sets, self._sizes, self._total, self._targets.index(i))
-        return found
+            positions = walk_members(*self._sets, self._sizes, self._total, self._targets.index(i))
+        return positions
 
     def blocks(
         self, limit: int, checked: Formulas | None = None, columns: Int64s = _NO_COLUMNS
@@ -114,12 +114,12 @@ class MatchSets:
         bound = np.empty(self._tuples.shape[1], dtype=np.int64)
         targets = np.array(self._targets, dtype=np.int64)
         while cursors[0] < len(self._tuples):
-            found, indexes = pruned_walk(
+            tuples, indexes = pruned_walk(
                 self._sets, self._tuples, targets, limit, (cursors, life, bound),
                 (checked.program, checked.constants, checked.begins, checked.depth), columns,
             )  # fmt: skip
-            if len(found):
-                yield found, indexes
+            if len(tuples):
+                yield tuples, indexes
 
 
 @inlined
@@ -178,7 +178,7 @@ def walk_lifetimes(ta, te, indexes, offsets, members, frontier):  # type: ignore
     life = np.empty((depth + 1, 3), dtype=np.int64)
     sizes = np.zeros(len(ta), dtype=np.int64)
     size = len(ta) + 64
-    found = np.empty((2, size), dtype=np.int64)
+    lifetimes = np.empty((2, size), dtype=np.int64)
     count = 0
     for t in range(len(ta)):
         index = indexes[t]
@@ -188,15 +188,15 @@ def walk_lifetimes(ta, te, indexes, offsets, members, frontier):  # type: ignore
             if count == size:
                 size *= 2
                 bigger = np.empty((2, size), dtype=np.int64)
-                bigger[:, :count] = found
-                found = bigger
-            found[0, count] = life[depth, 0]
-            found[1, count] = end_of(life, depth, frontier)
+                bigger[:, :count] = lifetimes
+                lifetimes = bigger
+            lifetimes[0, count] = life[depth, 0]
+            lifetimes[1, count] = end_of(life, depth, frontier)
             count += 1
             cursors[depth - 1] += 1
             more = following(index, depth - 1, offsets, members, cursors, life)
         sizes[t] = count - before
-    return sizes, found[0, :count], found[1, :count]
+    return sizes, lifetimes[0, :count], lifetimes[1, :count]
 
 
 @jit
@@ -205,7 +205,7 @@ def walk_members(ta, te, indexes, offsets, members, frontier, sizes, total, leve
     depth = len(offsets)
     cursors = np.empty(depth, dtype=np.int64)
     life = np.empty((depth + 1, 3), dtype=np.int64)
-    found = np.empty(total, dtype=np.int64)
+    positions = np.empty(total, dtype=np.int64)
     count = 0
     for t in range(len(ta)):
         if sizes[t] == 0:
@@ -224,13 +224,13 @@ def walk_members(ta, te, indexes, offsets, members, frontier, sizes, total, leve
             for _ in range(before):
                 for at in range(first, last):
                     for _ in range(after):
-                        found[count] = members[at, 0]
+                        positions[count] = members[at, 0]
                         count += 1
             continue
         more = begin(ta[t], te[t], index, offsets, members, cursors, life)
         while more:
-            found[count] = members[cursors[level], 0]
+            positions[count] = members[cursors[level], 0]
             count += 1
             cursors[depth - 1] += 1
             more = following(index, depth - 1, offsets, members, cursors, life)
-    return found
+    return positions

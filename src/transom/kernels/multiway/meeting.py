@@ -100,22 +100,22 @@ class Meeting:
                 tasks = [partial(probe, hop) for hop in hops[at:]]
                 started = time.perf_counter_ns()
                 done = self.worker_pool.each(tasks)
-                took = np.array([one.nanoseconds for one in done])
+                took = np.array([result.nanoseconds for result in done])
                 paces.waited_for_tasks(took, self.worker_pool, time.perf_counter_ns() - started)
             else:
                 done = [probe(hops[at])]
             were = checked
-            for one, target in zip(done, targets[at:], strict=False):
-                any_match = one.matches.counts > 0
+            for result, target in zip(done, targets[at:], strict=False):
+                any_match = result.matches.counts > 0
                 finding = int(np.count_nonzero(any_match))
-                note_probe(paces.probes[self.i, target], were, finding, were + one.entries, one.nanoseconds)
+                note_probe(paces.probes[self.i, target], were, finding, were + result.entries, result.nanoseconds)
                 wanted[: len(any_match)] &= any_match
-                results.append(one.matches)
+                results.append(result.matches)
             checked = int(np.count_nonzero(wanted))
         matches = WaveMatches.of(results)
         counts = self.order.probes[self.i], self.order.matches[self.i]
         note_wave(targets, matches.offsets, matches.offsets.shape[1] - 1, *counts)
-        return matches if all(len(one.members) for one in results) else WaveMatches(matches.offsets, NO_MEMBERS)
+        return matches if all(len(result.members) for result in results) else WaveMatches(matches.offsets, NO_MEMBERS)
 
     def _probe(self, hop: Hop, tuples: Int64s, wanted: Int64s) -> ProbeResult:
         started = time.perf_counter_ns()

@@ -172,16 +172,16 @@ class MJoinKernel:
             self._add_whole(state, tuples, made)
             return
         hop = hops[at]
-        mine = state.inputs[hop.source].arrays(hop.source_index)
+        source = state.inputs[hop.source].arrays(hop.source_index)
         other = state.inputs[hop.target].arrays(hop.target_index)
         limit = BLOCK // tuples.shape[1]
         row, index, matches = 0, -2, 0
         while row < len(tuples):
-            found, row, index, _ = extend(tuples, hop.source, mine, hop.target, other, row, index, limit, frontier)
-            if hop.check is not None and len(found):
-                found = self._satisfying(state, hop.check, found)
-            matches += len(found)
-            self._visit(state, i, hops, at + 1, found, frontier, made)
+            longer, row, index, _ = extend(tuples, hop.source, source, hop.target, other, row, index, limit, frontier)
+            if hop.check is not None and len(longer):
+                longer = self._satisfying(state, hop.check, longer)
+            matches += len(longer)
+            self._visit(state, i, hops, at + 1, longer, frontier, made)
         state.order.note(i, hop.target, len(tuples), matches)
 
     def _satisfying(self, state: MJoinState, check: Check, tuples: Int64s) -> Int64s:
@@ -195,8 +195,8 @@ class MJoinKernel:
         if values is None:
             arrays: dict[int, pa.Array] = {}
             for i, columns in self._needed:
-                found = state.inputs[i].gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
-                arrays.update(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
+                gathered = state.inputs[i].gather(np.ascontiguousarray(tuples[:, i]), columns, self.graph.types[i])
+                arrays.update(zip([self.graph.bounds[i] + at for at in columns], gathered, strict=True))
             values = pa.RecordBatch.from_arrays([arrays[at] for at in self._picks], schema=self.schema)
         ta, te = np.ascontiguousarray(tuples[:, count]), np.ascontiguousarray(tuples[:, count + 1])
         if not sum([own.lifetimes.undetermined for own in state.inputs]):

@@ -50,11 +50,11 @@ class Paces:
 
 
 @jit
-def note_probe(pace, tuples, found, entries, nanoseconds):  # type: ignore[no-untyped-def]
+def note_probe(pace, tuples, matched, entries, nanoseconds):  # type: ignore[no-untyped-def]
     """So many tuples were looked for, and some found; the entries count all of them as well."""
     if tuples:
         pace[ENTRIES] += (entries / tuples - pace[ENTRIES]) / 4
-        pace[FINDING] += (found / tuples - pace[FINDING]) / 4
+        pace[FINDING] += (matched / tuples - pace[FINDING]) / 4
     if entries >= TAUGHT:
         seen = min(nanoseconds / entries, 2 * pace[NANOSECONDS])  # the clock ran on while others had the processor
         pace[NANOSECONDS] += (seen - pace[NANOSECONDS]) / 4

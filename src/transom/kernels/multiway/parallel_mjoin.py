@@ -105,16 +105,16 @@ class ParallelMJoinKernel(MJoinKernel):
 
     def _out(self, state: MJoinState, made: list[Int64s | MatchSets], step: Step) -> Delta:
         assert isinstance(state, ParallelMJoinState)
-        if not any(isinstance(one, MatchSets) for one in made):
+        if not any(isinstance(part, MatchSets) for part in made):
             return super()._out(state, made, step)
-        lives = [(one[:, -2], one[:, -1]) if not isinstance(one, MatchSets) else one.lifetimes() for one in made]
+        lives = [(part[:, -2], part[:, -1]) if not isinstance(part, MatchSets) else part.lifetimes() for part in made]
         ta, te = (np.concatenate([life[at] for life in lives]) for at in range(2))
         if not len(ta):
             return Delta(self._no_values, no_int64s(), no_int64s(), no_int64s(), step.frontier)
 
         def gathered(i: int, columns: list[int]) -> list[tuple[int, pa.Array]]:
-            found = state.inputs[i].gather(_positions(made, i), columns, self.graph.types[i])
-            return list(zip([self.graph.bounds[i] + at for at in columns], found, strict=True))
+            own_arrays = state.inputs[i].gather(_positions(made, i), columns, self.graph.types[i])
+            return list(zip([self.graph.bounds[i] + at for at in columns], own_arrays, strict=True))
 
         tasks = [partial(gathered, i, columns) for i, columns in self._needed]
         copying = [len(columns) for _, columns in self._needed]
@@ -134,7 +134,7 @@ class ParallelMJoinKernel(MJoinKernel):
 
 
 def _positions(made: Sequence[Int64s | MatchSets], i: int) -> Int64s:
-    return np.concatenate([one.positions(i) if isinstance(one, MatchSets) else one[:, i] for one in made])
+    return np.concatenate([part.positions(i) if isinstance(part, MatchSets) else part[:, i] for part in made])
 
 
 def copied_sooner(columns: Sequence[int], rows: int, workers: int) -> bool:

@@ -167,8 +167,8 @@ class ParallelTreeKernel:
         """Ends that became known: what these rows are in can no longer be met after them."""
         own = state.inputs[i]
         own.end(ends)
-        known = own.ended if isinstance(own, LazyRows) else [own.expire(frontier)]
-        for positions in known:
+        ended = own.ended if isinstance(own, LazyRows) else [own.expire(frontier)]
+        for positions in ended:
             state.kept.end(i, own, positions)
 
     def _arrive(self, state: ParallelTreeState, i: int, delta: Delta) -> Arrived:
@@ -225,15 +225,15 @@ class ParallelTreeKernel:
         limit = max(1, BLOCK // tuples.shape[1])
         row, at = 0, -2
         while row < len(tuples):
-            found, row, at = state.kept.meet(self._layout, tuples, words, visits[0].table, row, at, limit, frontier)
-            if visits[0].check is not None and len(found):
-                found = self._satisfying(state, visits[0].check, found)
-            if len(found) and visits[1:]:
-                self._visit(state, visits[1:], words, found, frontier, made)
-            elif len(found):
+            longer, row, at = state.kept.meet(self._layout, tuples, words, visits[0].table, row, at, limit, frontier)
+            if visits[0].check is not None and len(longer):
+                longer = self._satisfying(state, visits[0].check, longer)
+            if len(longer) and visits[1:]:
+                self._visit(state, visits[1:], words, longer, frontier, made)
+            elif len(longer):
                 if self.graph.whole is not None:
-                    found = self._satisfying(state, self.graph.whole, found)
-                made.append(found)
+                    longer = self._satisfying(state, self.graph.whole, longer)
+                made.append(longer)
 
     def _satisfying(self, state: ParallelTreeState, check: Check, tuples: Int64s) -> Int64s:
         passed = PredicateCheck(self.graph, state.inputs, state.addresses).tuples(check, tuples)

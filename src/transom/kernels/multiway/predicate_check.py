@@ -51,17 +51,17 @@ class PredicateCheck:
 
     def formula(self, check: Check | None) -> Formula | None:
         """What is asked; None where there is nothing, or where it is for Arrow."""
-        known = None if check is None else check.formula
-        return None if known is None or known.columns & ~self._addresses.plain else known
+        formula = None if check is None else check.formula
+        return None if formula is None or formula.columns & ~self._addresses.plain else formula
 
     def _by_formula(self, check: Check, tuples: Int64s, of: Int64s, members: Int64s, target: int) -> Int64s | None:
-        known = self.formula(check)
-        if known is None:
+        formula = self.formula(check)
+        if formula is None:
             return None
-        found: Int64s = passing(
-            known.program, known.constants, known.depth, self._addresses.addresses, tuples, of, members, target
+        passed: Int64s = passing(
+            formula.program, formula.constants, formula.depth, self._addresses.addresses, tuples, of, members, target
         )
-        return found
+        return passed
 
     def _by_arrow(self, check: Check, positions: Callable[[int], Int64s], count: int) -> Int64s | None:
         arrays: list[pa.Array] = []

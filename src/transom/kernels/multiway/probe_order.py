@@ -39,12 +39,12 @@ class ProbeOrder:
     def of(graph: JoinGraph) -> ProbeOrder:
         count = graph.count
         nothing = np.zeros((count, count), dtype=np.int64)
-        found = ProbeOrder(
+        order = ProbeOrder(
             nothing, nothing.copy(), nothing.copy(), np.zeros(count, dtype=np.int64), np.full(count, SOON)
         )
         for i in range(count):
-            found.orders[i] = found.best(graph, i)
-        return found
+            order.orders[i] = order.best(graph, i)
+        return order
 
     def turn(self, graph: JoinGraph, i: int, rows: int) -> bool:
         """There are so many more rows of input i; whether their order was made anew."""

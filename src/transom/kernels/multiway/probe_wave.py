@@ -54,7 +54,7 @@ def probe(sheet, n):  # type: ignore[no-untyped-def]
     offsets = carray(pointer_to(sheet[OFFSETS] + 8 * (rows + 1) * n), rows + 1, np.int64)
     tuples = carray(pointer_to(sheet[TUPLES]), (rows, width), np.int64)
     wanted = carray(pointer_to(sheet[WANTED]), rows, np.int64)
-    mine = carray(pointer_to(sheet[TABLES] + 72 * hop[SOURCE_TABLE]), 9, np.int64)
+    source_table = carray(pointer_to(sheet[TABLES] + 72 * hop[SOURCE_TABLE]), 9, np.int64)
     other = carray(pointer_to(sheet[TABLES] + 72 * hop[TARGET_TABLE]), 9, np.int64)
     source = hop[SOURCE]
     oldest = other[OLDEST]
@@ -74,13 +74,13 @@ def probe(sheet, n):  # type: ignore[no-untyped-def]
             first = row
             ready = min(AHEAD, rows - row)
             for i in range(ready):
-                key = word_at(mine[ENTRIES] + ((tuples[row + i, source] & mine[MASK]) << 5), HASH)
+                key = word_at(source_table[ENTRIES] + ((tuples[row + i, source] & source_table[MASK]) << 5), HASH)
                 heads[i] = word_at(other[HEAD], key & other[BUCKETS])
                 if heads[i] >= oldest:
                     prefetch(other[ENTRIES] + ((heads[i] & other[MASK]) << 5))
         at = heads[row - first] if wanted[row] else np.int64(-1)
-        my_slot = tuples[row, source] & mine[MASK]
-        key = word_at(mine[ENTRIES] + (my_slot << 5), HASH)
+        my_slot = tuples[row, source] & source_table[MASK]
+        key = word_at(source_table[ENTRIES] + (my_slot << 5), HASH)
         ta, te = tuples[row, width - 2], tuples[row, width - 1]
         while at >= oldest:
             slot = at & other[MASK]
@@ -89,7 +89,7 @@ def probe(sheet, n):  # type: ignore[no-untyped-def]
                 word_at(entry, HASH) == key
                 and ta < word_at(entry, TE)
                 and word_at(entry, TA) < te
-                and (not other[KEYED] or equal_texts(mine, my_slot, other, slot))
+                and (not other[KEYED] or equal_texts(source_table, my_slot, other, slot))
             ):
                 if count == size:
                     size *= 2
@@ -120,15 +120,15 @@ def _keep_passing(sheet, hop, tuples, offsets, members, rows, count):  # type: i
     program = carray(pointer_to(hop[PROGRAM]), (hop[OPERATIONS], 2), np.int64)
     constants = carray(pointer_to(hop[CONSTANTS]), hop[NUMBERS], np.float64)
     columns = carray(pointer_to(sheet[COLUMNS]), (sheet[COLUMN_COUNT], 5), np.int64)
-    found = carray(pointer_to(members), (count, 3), np.int64)
+    matches = carray(pointer_to(members), (count, 3), np.int64)
     of = np.empty(count, dtype=np.int64)
     for t in range(rows):
         of[offsets[t] : offsets[t + 1]] = t
-    kept = passing(program, constants, hop[DEPTH], columns, tuples, of, found, hop[TARGET])
+    kept = passing(program, constants, hop[DEPTH], columns, tuples, of, matches, hop[TARGET])
     offsets[: rows + 1] = 0
     for n in range(len(kept)):
         at = kept[n]
-        found[n, 0], found[n, 1], found[n, 2] = found[at, 0], found[at, 1], found[at, 2]
+        matches[n, 0], matches[n, 1], matches[n, 2] = matches[at, 0], matches[at, 1], matches[at, 2]
         offsets[of[at] + 1] += 1
     for t in range(rows):
         offsets[t + 1] += offsets[t]
@@ -237,15 +237,15 @@ def probe_alone(sheet, tables, columns, hops, tuples, limit, wanted, by_formula)
     rows = len(tuples)
     results = np.zeros((1, RESULT), dtype=np.int64)
     offsets = np.zeros((1, rows + 1), dtype=np.int64)
-    one = hops.copy()
+    hop_alone = hops.copy()
     if not by_formula:
-        one[0, OPERATIONS] = 0
-    _write_down(sheet, tables, columns, one, tuples, limit, wanted, offsets, results)
+        hop_alone[0, OPERATIONS] = 0
+    _write_down(sheet, tables, columns, hop_alone, tuples, limit, wanted, offsets, results)
     _try_probe(sheet, 0)
     failed = results[0, FAILED] != 0
     done = results[0, DONE]
     packed, members = _packed(results, offsets, done, failed)
-    if failed or len(one) == 0:  # looks at `one` once more: the sheet has its address
+    if failed or len(hop_alone) == 0:  # looks at `hop_alone` once more: the sheet has its address
         raise MemoryError
     return packed[0], members, results[0, LOOKED_AT]
 
@@ -264,17 +264,17 @@ def note_wave(targets, offsets, done, probes, matches):  # type: ignore[no-untyp
     alive = np.ones(done, dtype=np.int64)
     for n in range(len(targets)):
         probed = 0
-        found = 0
+        match_count = 0
         for t in range(done):
             if alive[t]:
                 probed += 1
                 matched = offsets[n, t + 1] - offsets[n, t]
-                found += matched
+                match_count += matched
                 alive[t] = matched > 0
         if probed == 0:
             break
         probes[targets[n]] += probed
-        matches[targets[n]] += found
+        matches[targets[n]] += match_count
 
 
 @jit
@@ -293,11 +293,11 @@ def _packed(results, offsets, done, failed):  # type: ignore[no-untyped-def]
         if results[n, MEMBERS] == 0:
             continue
         if product:
-            found = carray(pointer_to(results[n, MEMBERS]), (results[n, FOUND], 3), np.int64)
+            matches = carray(pointer_to(results[n, MEMBERS]), (results[n, FOUND], 3), np.int64)
             of = offsets[n, done]
             for row in range(of):
                 for column in range(3):
-                    members[base + row, column] = found[row, column]
+                    members[base + row, column] = matches[row, column]
             for t in range(done + 1):
                 packed[n, t] = base + offsets[n, t]
             base += of

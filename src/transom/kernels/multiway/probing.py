@@ -94,7 +94,7 @@ class Probing:
     def alone(self, hop: Hop, tuples: Int64s, wanted: Int64s, limit: int, by_formula: bool) -> tuple[Matches, int]:
         """The matches of the tuples that are wanted by one hop, and how many entries were looked at.
 
-        `asked`: with its formula. Several threads may do so at once.
+        With its formula `by_formula`. Several threads may do so at once.
         """
         table = self._table(id(hop), (hop,))
         offsets, members, entries = probe_alone(

@@ -44,17 +44,17 @@ class Formulas:
     def of(each: Sequence[Formula | None]) -> Formulas:
         program, begins = [np.empty((0, 2), dtype=np.int64)], [0]
         constants = [np.empty(0, dtype=np.float64)]
-        columns = depth = known = 0
-        for one in each:
-            if one is not None:
-                shifted = one.program.copy()
-                shifted[shifted[:, 0] == CONSTANT, 1] += known
+        columns = depth = count = 0
+        for formula in each:
+            if formula is not None:
+                shifted = formula.program.copy()
+                shifted[shifted[:, 0] == CONSTANT, 1] += count
                 program.append(shifted)
-                constants.append(one.constants)
-                known += len(one.constants)
-                columns |= one.columns
-                depth = max(depth, one.depth)
-            begins.append(begins[-1] + (0 if one is None else len(one.program)))
+                constants.append(formula.constants)
+                count += len(formula.constants)
+                columns |= formula.columns
+                depth = max(depth, formula.depth)
+            begins.append(begins[-1] + (0 if formula is None else len(formula.program)))
         return Formulas(np.concatenate(program), np.concatenate(constants), np.array(begins), columns, depth)
 
 
@@ -105,7 +105,7 @@ def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # t
     count_of_sets = len(offsets)
     width = tuples.shape[1]
     size = min(limit, len(tuples) + 64)
-    found = np.empty((size, width), dtype=np.int64)
+    written = np.empty((size, width), dtype=np.int64)
     came = np.empty(size, dtype=np.int64)
     stack = np.empty(depth, dtype=np.float64)
     count = 0
@@ -148,23 +148,23 @@ def pruned_walk(sets, tuples, targets, limit, standing, formulas, columns):  # t
             if count == limit:
                 cursors[0] = t
                 cursors[1] = level
-                return found[:count], came[:count]
+                return written[:count], came[:count]
             if count == size:
                 size = min(limit, 2 * size)
                 bigger = np.empty((size, width), dtype=np.int64)
-                bigger[:count] = found
-                found = bigger
+                bigger[:count] = written
+                written = bigger
                 longer = np.empty(size, dtype=np.int64)
                 longer[:count] = came
                 came = longer
-            found[count] = bound
-            found[count, width - 2] = begin
+            written[count] = bound
+            written[count, width - 2] = begin
             # As in `extend`: an open member ends at `frontier` or later, so a known end up to there is the tuple's end.
-            found[count, width - 1] = OPEN_END if end > frontier and latest == OPEN_END else end
+            written[count, width - 1] = OPEN_END if end > frontier and latest == OPEN_END else end
             came[count] = index
             count += 1
             own[level] += 1
         t += 1
     cursors[0] = t
     cursors[1] = -1
-    return found[:count], came[:count]
+    return written[:count], came[:count]

@@ -129,8 +129,8 @@ def _node(operator: Operator) -> MultiwayJoin:
     return operator.node
 
 
-def _shared(one: tuple[Expression | None, ...], other: tuple[Expression | None, ...]) -> tuple[int, ...]:
+def _shared(left: tuple[Expression | None, ...], right: tuple[Expression | None, ...]) -> tuple[int, ...]:
     """The classes of keys that two inputs are both in."""
-    if one is other:
+    if left is right:
         return ()
-    return tuple(c for c, (a, b) in enumerate(zip(one, other, strict=True)) if a is not None and b is not None)
+    return tuple(c for c, (a, b) in enumerate(zip(left, right, strict=True)) if a is not None and b is not None)

@@ -101,11 +101,11 @@ def spread(table, old, heads, fixed, ranges, tuples):  # type: ignore[no-untyped
 @jit
 def ends(te, open_id):  # type: ignore[no-untyped-def]
     """The ends of rows, OPEN_END where they have an open row id."""
-    found = te.copy()
+    until = te.copy()
     for row in range(len(te)):
         if open_id[row] != NO_OPEN_ID:
-            found[row] = OPEN_END
-    return found
+            until[row] = OPEN_END
+    return until
 
 
 @jit
@@ -132,7 +132,7 @@ def meet(partial, words, table, row, p, limit, frontier, fixed, members_at, stor
     at = fixed[table, LINK]
     inputs = partial.shape[1] - 3
     size = min(limit, len(partial) + 64)
-    found = np.empty((size, partial.shape[1]), dtype=np.int64)
+    met = np.empty((size, partial.shape[1]), dtype=np.int64)
     count = 0
     while row < len(partial):
         key = words[partial[row, inputs + 2]]
@@ -143,30 +143,30 @@ def meet(partial, words, table, row, p, limit, frontier, fixed, members_at, stor
         while p >= 0:
             if begin < tuples[p, END] and tuples[p, BEGIN] < end and same(key, 0, table, fixed, tuples[p]):
                 if count == limit:
-                    return found, row, p
+                    return met, row, p
                 if count == size:
                     size = min(limit, 2 * size)
                     bigger = np.empty((size, partial.shape[1]), dtype=np.int64)
-                    bigger[:count] = found
-                    found = bigger
+                    bigger[:count] = met
+                    met = bigger
                 for i in range(inputs):
-                    found[count, i] = partial[row, i] & tuples[p, members_at[1] + i]
+                    met[count, i] = partial[row, i] & tuples[p, members_at[1] + i]
                 first = min(end, tuples[p, END])
                 is_open = tuples[p, OPEN] or end == OPEN_END
-                found[count, inputs] = max(begin, tuples[p, BEGIN])
-                found[count, inputs + 1] = OPEN_END if first > frontier and is_open else first
-                found[count, inputs + 2] = partial[row, inputs + 2]
+                met[count, inputs] = max(begin, tuples[p, BEGIN])
+                met[count, inputs + 1] = OPEN_END if first > frontier and is_open else first
+                met[count, inputs + 2] = partial[row, inputs + 2]
                 count += 1
             p = tuples[p, at]
         row += 1
         p = -2
-    return found[:count], row, p
+    return met[:count], row, p
 
 
 @jit
 def buckets_of(numbers, table, fixed, ranges, tuples):  # type: ignore[no-untyped-def]
     """Where the chains of these tuples begin."""
-    found = np.empty(len(numbers), dtype=np.int64)
+    buckets = np.empty(len(numbers), dtype=np.int64)
     for i in range(len(numbers)):
-        found[i] = bucket(tuples[numbers[i]], WORDS, table, fixed, ranges)
-    return found
+        buckets[i] = bucket(tuples[numbers[i]], WORDS, table, fixed, ranges)
+    return buckets

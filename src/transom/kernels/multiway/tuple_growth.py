@@ -171,7 +171,7 @@ def candidates(growth, rows, row, p, limit, fixed, store):  # type: ignore[no-un
     """Pairs of tuples that could be joined; and where to go on after `limit` of them."""
     tuples, _, _, _, _, _, _, heads, ranges, _ = store
     table = growth[2]
-    found = np.empty((limit, 2), dtype=np.int64)
+    pairs = np.empty((limit, 2), dtype=np.int64)
     count = 0
     while row < len(rows):
         a = rows[row]
@@ -184,14 +184,14 @@ def candidates(growth, rows, row, p, limit, fixed, store):  # type: ignore[no-un
                 and same(tuples[a], WORDS, table, fixed, tuples[p])
             ):
                 if count == limit:
-                    return found, row, p
-                found[count, 0] = a
-                found[count, 1] = p
+                    return pairs, row, p
+                pairs[count, 0] = a
+                pairs[count, 1] = p
                 count += 1
             p = tuples[p, fixed[table, LINK]]
         row += 1
         p = -2
-    return found[:count], row, p
+    return pairs[:count], row, p
 
 
 @jit

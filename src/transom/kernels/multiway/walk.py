@@ -45,7 +45,7 @@ class Walk:
         index, i = self._index, self._start
         index[0], index[1] = 0, -1
         while index[0] < len(positions):
-            found, _ = walk(
+            block, _ = walk(
                 self._directory.tables,
                 self._hops,
                 i,
@@ -56,8 +56,8 @@ class Walk:
                 order.probes[i],
                 order.matches[i],
             )
-            if len(found):
-                yield found
+            if len(block):
+                yield block
 
 
 @jit
@@ -73,7 +73,7 @@ def walk(tables, hops, start, positions, frontier, limit, index, probes, matches
     stack = index[2 : 2 + 4 * depth].reshape(depth, 4)
     bound = index[2 + 4 * depth :]
     size = min(limit, len(positions) + 15)
-    found = np.empty((size, width), dtype=np.int64)
+    tuples = np.empty((size, width), dtype=np.int64)
     count = 0
     row = index[0]
     level = index[1]
@@ -115,9 +115,9 @@ def walk(tables, hops, start, positions, frontier, limit, index, probes, matches
                 if word_at(entry, HASH) == key and ta < word_at(entry, TE) and word_at(entry, TA) < te:
                     if not other[KEYED]:
                         break
-                    mine = tables[hops[level, SOURCE_TABLE]]
-                    my_slot = bound[hops[level, SOURCE]] & mine[MASK]
-                    if equal_texts(mine, my_slot, other, at & other[MASK]):
+                    source_table = tables[hops[level, SOURCE_TABLE]]
+                    my_slot = bound[hops[level, SOURCE]] & source_table[MASK]
+                    if equal_texts(source_table, my_slot, other, at & other[MASK]):
                         break
                 at = word_at(entry, CHAIN)
             if at < oldest:
@@ -127,7 +127,7 @@ def walk(tables, hops, start, positions, frontier, limit, index, probes, matches
                 stack[level, AT] = at
                 index[0] = row
                 index[1] = level
-                return found[:count], seen
+                return tuples[:count], seen
             target = hops[level, TARGET]
             matches[target] += 1
             bound[target] = at
@@ -139,8 +139,8 @@ def walk(tables, hops, start, positions, frontier, limit, index, probes, matches
             ta = max(ta, word_at(entry, TA))
             if level + 1 < depth:
                 level += 1
-                mine = tables[hops[level, SOURCE_TABLE]]
-                key = word_at(mine[ENTRIES] + ((bound[hops[level, SOURCE]] & mine[MASK]) << 5), HASH)
+                source_table = tables[hops[level, SOURCE_TABLE]]
+                key = word_at(source_table[ENTRIES] + ((bound[hops[level, SOURCE]] & source_table[MASK]) << 5), HASH)
                 other = tables[hops[level, TARGET_TABLE]]
                 stack[level, KEY] = key
                 stack[level, FROM] = ta
@@ -151,13 +151,13 @@ def walk(tables, hops, start, positions, frontier, limit, index, probes, matches
             if count == size:
                 size = min(limit, 2 * size)
                 bigger = np.empty((size, width), dtype=np.int64)
-                bigger[:count] = found
-                found = bigger
-            found[count, : depth + 1] = bound
-            found[count, depth + 1] = ta
-            found[count, depth + 2] = end
+                bigger[:count] = tuples
+                tuples = bigger
+            tuples[count, : depth + 1] = bound
+            tuples[count, depth + 1] = ta
+            tuples[count, depth + 2] = end
             count += 1
         row += 1
     index[0] = row
     index[1] = -1
-    return found[:count], seen
+    return tuples[:count], seen

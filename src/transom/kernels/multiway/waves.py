@@ -43,7 +43,7 @@ class Wave:
                 checked[merge.last - 1] = merge.check.formula
                 if merge.check.formula is None:
                     return None
-        return Formulas.of(checked) if any(one is not None for one in checked) else None
+        return Formulas.of(checked) if any(formula is not None for formula in checked) else None
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ def waved_route(graph: JoinGraph, order: tuple[int, ...]) -> WavedRoute:
 
 def _targets(graph: JoinGraph, bound: list[int], rest: list[int]) -> list[int]:
     """The inputs of the next wave; one that shares no key with anything comes alone."""
-    found: list[int] = []
+    targets: list[int] = []
     for target in rest:
         keys = max(len(graph.shared(source, target)) for source in bound)
-        if keys and all(len(graph.shared(other, target)) <= keys for other in found):
-            found.append(target)
-    return found or rest[:1]
+        if keys and all(len(graph.shared(other, target)) <= keys for other in targets):
+            targets.append(target)
+    return targets or rest[:1]
 
 
 def _wave(graph: JoinGraph, bound: list[int], targets: list[int], waiting: list[Expression]) -> Wave:
     """Takes out of `waiting` what is asked in this wave."""
     hops: list[Hop] = []
     merges: list[Merge] = []
-    known = set(bound)
+    inputs = set(bound)
     for number, target in enumerate(targets):
         source = max(bound, key=lambda i: len(graph.shared(i, target)))
         by = graph.shared(source, target)
@@ -97,8 +97,8 @@ def _wave(graph: JoinGraph, bound: list[int], targets: list[int], waiting: list[
         check = graph.check(checked) if checked else None
         hops.append(Hop(source, graph.indexes[source].index(by), target, graph.indexes[target].index(by), check))
         of_bound = {c for i in bound for c in graph.classes[i]}
-        known.add(target)
-        checked = _equalities(graph, targets[:number], target, of_bound) + _ready(graph, known, waiting)
+        inputs.add(target)
+        checked = _equalities(graph, targets[:number], target, of_bound) + _ready(graph, inputs, waiting)
         if checked or number + 1 == len(targets):
             first = merges[-1].last if merges else 0
             merges.append(Merge(first, number + 1, graph.check(checked) if checked else None))
@@ -114,8 +114,8 @@ def _equalities(graph: JoinGraph, others: list[int], target: int, but: Iterable[
     ]
 
 
-def _ready(graph: JoinGraph, known: set[int], waiting: list[Expression]) -> list[Expression]:
+def _ready(graph: JoinGraph, inputs: set[int], waiting: list[Expression]) -> list[Expression]:
     """Takes out what these inputs are enough for."""
-    found = [part for part in waiting if graph.inputs_of(part) <= known]
-    waiting[:] = [part for part in waiting if part not in found]
-    return found
+    ready = [part for part in waiting if graph.inputs_of(part) <= inputs]
+    waiting[:] = [part for part in waiting if part not in ready]
+    return ready
