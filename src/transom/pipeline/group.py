@@ -96,11 +96,11 @@ class GroupPipeline:
 
     def _step(self, emit_rows: Emit) -> bool:
         subplan = self.subplan
-        found = subplan.gates.next_step()
-        if found is None:
+        next_step = subplan.gates.next_step()
+        if next_step is None:
             self.rejected_rows = subplan.gates.reject_unbegun()
             return False
-        before, frontier, origin = found
+        before, frontier, origin = next_step
         step = Step(before, frontier, origin, subplan.state.part.open_ids, last_row=subplan.gates.last_row)
         given: dict[str, Delta] = {}
         advanced, self.rejected_rows = subplan.step_stage(Stage(subplan.part), step)
@@ -211,12 +211,12 @@ class GroupPipeline:
             self._restore(codec.decode(data, GROUP_CLASSES))
 
     def _restore(self, saved: Any) -> None:
-        known = dict(zip(saved.names, saved.runners, strict=True)) if isinstance(saved, GroupState) else {}
-        if not known:
+        states = dict(zip(saved.names, saved.runners, strict=True)) if isinstance(saved, GroupState) else {}
+        if not states:
             raise of_another_plan()
         reads_as_it_is = self.runners[0].consumer.reads_as_it_is
         if reads_as_it_is != (not saved.kept) or (
-            reads_as_it_is and known.keys() != {runner.spec.name for runner in self.runners}
+            reads_as_it_is and states.keys() != {runner.spec.name for runner in self.runners}
         ):
             raise of_another_plan()
         if not reads_as_it_is and _kind_of_join(saved.part) is not _kind_of_join(self.subplan.state.part):
@@ -225,7 +225,7 @@ class GroupPipeline:
         self.close()
         self._counted = tuple(side.length is None for side in saved.kept)  # type: ignore[assignment]
         for index, runner in enumerate(self.runners):
-            state = known.get(runner.spec.name)
+            state = states.get(runner.spec.name)
             begin = saved.gates.frontier if state is None else state.begin
             if begin != runner.consumer.begin:
                 runner = self.runners[index] = ConsumerRunner(replace(runner.consumer, begin=begin))

@@ -48,11 +48,11 @@ def victim(state: SlideJoinState) -> Stored | BasicWindow | None:
     return min(windows, key=lambda window: window.at, default=None)
 
 
-def put_away(found: Stored | BasicWindow, store: SpillStore) -> None:
+def put_away(part: Stored | BasicWindow, store: SpillStore) -> None:
     """To disk; a basic window as one, of all inputs."""
-    if isinstance(found, Stored):
-        found.spill(store)
+    if isinstance(part, Stored):
+        part.spill(store)
     else:
-        for run in found.runs:
+        for run in part.runs:
             if run.in_memory:
                 run.spill(store)

@@ -38,9 +38,9 @@ class Shares:
     def get(self, run: Unit, number: int, bits: int, using: Sequence[ProbeTable]) -> ProbeTable:
         if isinstance(run, SortedRun) and run.in_memory:
             return run.table
-        known = self.tables.get(run.key)
-        if known is not None:
-            return known[1]
+        cached = self.tables.get(run.key)
+        if cached is not None:
+            return cached[1]
         started = time.perf_counter()
         table = ProbeTable(run.read(number, bits))
         self.seconds += time.perf_counter() - started
@@ -76,13 +76,13 @@ class Term:
 
 def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
     together: dict[int, list[SortedRun]] = {}
-    found: list[Unit] = []
+    bundled: list[Unit] = []
     for unit in units:
         if isinstance(unit, SortedRun) and not unit.in_memory:
             together.setdefault(unit.te if by_death else 0, []).append(unit)
         else:
-            found.append(unit)
-    return found + [runs[0] if len(runs) == 1 else Bundle(runs) for runs in together.values()]
+            bundled.append(unit)
+    return bundled + [runs[0] if len(runs) == 1 else Bundle(runs) for runs in together.values()]
 
 
 def terms_of(runs: Sequence[SortedRun], count: int, at: int, new: bool) -> list[Term]:
@@ -96,15 +96,15 @@ def terms_of(runs: Sequence[SortedRun], count: int, at: int, new: bool) -> list[
         if run.alive(at) and run.rows:
             alive[run.source].append(run)
     if not new:
-        found = [Term(0, alive[0], {i: alive[i] for i in range(1, count)})]
+        terms = [Term(0, alive[0], {i: alive[i] for i in range(1, count)})]
     else:
         fresh = [[unit for unit in own if unit.ta == at] for own in alive]
         older = [[unit for unit in own if unit.ta < at] for own in alive]
-        found = [
+        terms = [
             Term(i, fresh[i], {j: older[j] if j < i else alive[j] for j in range(count) if j != i})
             for i in range(count)
         ]
-    return [term for term in found if term.starts and all(term.others.values())]
+    return [term for term in terms if term.starts and all(term.others.values())]
 
 
 class Combination:
@@ -150,7 +150,7 @@ class Combination:
                 yield death, batch
             return
         target, *rest = others
-        mine, rows = bound[term.first]
+        first_table, rows = bound[term.first]
         keyed = self._spec.sides[0].keyed
         using = [table for table, _ in bound.values()]
         for run in term.others[target]:
@@ -159,15 +159,15 @@ class Combination:
             table = self._shares.get(run, number, bits, using)
             row, at = 0, -1
             while row < len(rows):
-                found, row, at = match(
-                    rows, mine.hashes, row, at, table.hashes, table.directory, table.shift, limit, keyed,
-                    mine.keys, table.keys,
+                pairs, row, at = match(
+                    rows, first_table.hashes, row, at, table.hashes, table.directory, table.shift, limit, keyed,
+                    first_table.keys, table.keys,
                 )  # fmt: skip
-                if not found.shape[1]:
+                if not pairs.shape[1]:
                     continue
-                which = found[0]
-                further = {i: (known, indexes[which]) for i, (known, indexes) in bound.items()}
-                further[target] = table, found[1]
+                which = pairs[0]
+                further = {i: (bound_table, indexes[which]) for i, (bound_table, indexes) in bound.items()}
+                further[target] = table, pairs[1]
                 yield from self._visit(term, rest, further, min(death, run.te), number, bits, limit)
 
     def _emitted(self, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:

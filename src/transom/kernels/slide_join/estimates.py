@@ -67,12 +67,12 @@ class Estimates:
     @staticmethod
     def of(numbers: Sequence[float | None]) -> Estimates:
         """
-        >>> known = Estimates(Average(0.1, 3), join_cost=2.5)
-        >>> Estimates.of(known.numbers()) == known
+        >>> estimates = Estimates(Average(0.1, 3), join_cost=2.5)
+        >>> Estimates.of(estimates.numbers()) == estimates
         True
         """
-        found = [float(x or 0.0) for x in numbers[:12]]
-        averages = (Average(amount, count) for amount, count in zip(found[::2], found[1::2], strict=True))
+        filled = [float(x or 0.0) for x in numbers[:12]]
+        averages = (Average(amount, count) for amount, count in zip(filled[::2], filled[1::2], strict=True))
         selectivity, row_bytes, joining, merging, writing, reading = averages
         return Estimates(selectivity, row_bytes, joining, merging, writing, reading, numbers[12], numbers[13])
 
@@ -127,11 +127,11 @@ def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
 
     >>> now = Situation((100, 100), (75, 75), (75, 75), (50, 50), 4000, True, 5000, True, 4)
     >>> slow = Average(1e-5, 1)
-    >>> known = Estimates(Average(5, 100), Average(10, 1), Average(1e-6, 1), Average(1e-7, 1), slow, slow)
-    >>> choose("hybrid", known, now).kind  # 2,812 bytes are stored, 1,562 come, 1,000 fit
+    >>> estimates = Estimates(Average(5, 100), Average(10, 1), Average(1e-6, 1), Average(1e-7, 1), slow, slow)
+    >>> choose("hybrid", estimates, now).kind  # 2,812 bytes are stored, 1,562 come, 1,000 fit
     'full'
-    >>> known.writing = known.reading = Average(1e-9, 1)  # a fast disk
-    >>> choose("hybrid", known, now).kind
+    >>> estimates.writing = estimates.reading = Average(1e-9, 1)  # a fast disk
+    >>> choose("hybrid", estimates, now).kind
     'incremental'
     """
     reuse = _INCREMENTAL if now.covered else _FULL_AND_STORE

@@ -35,7 +35,7 @@ class Labour:
         outlet: Outlet,
         store: SpillStore,
         decisions: Decisions,
-        known: Estimates,
+        estimates: Estimates,
     ) -> None:
         self._spec = spec
         self._forced = forced
@@ -44,8 +44,8 @@ class Labour:
         self._outlet = outlet
         self._store = store
         self._decisions = decisions
-        self._known = known
-        """What is chosen by."""
+        self._estimates = estimates
+        """The estimates that a tactic is chosen by."""
         self.worked = 0
         """Rows probed with, found and merged."""
         self._buffers: dict[int, list[pa.RecordBatch]] = {}
@@ -102,9 +102,9 @@ class Labour:
             work.bits += 1
 
     def _chosen(self, now: Situation) -> tuple[str, bool]:
-        decision = choose(self._forced, self._known, now)
+        decision = choose(self._forced, self._estimates, now)
         learned = self._state.estimates
-        learned.reuse_cost, learned.join_cost = self._known.reuse_cost, self._known.join_cost
+        learned.reuse_cost, learned.join_cost = self._estimates.reuse_cost, self._estimates.join_cost
         return decision.kind, decision.stores
 
     def _situation(self, at: int) -> Situation:

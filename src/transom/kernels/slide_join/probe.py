@@ -19,11 +19,11 @@ def match(rows, my_hashes, row, at, hashes, directory, shift, limit, keyed, my_k
     my_starts, my_bytes = my_keys
     starts, bytes_ = keys
     size = min(limit, len(rows) - row + 64)
-    found = np.empty((2, size), dtype=np.int64)
+    pairs = np.empty((2, size), dtype=np.int64)
     count = 0
     while row < len(rows):
-        mine = rows[row]
-        h = my_hashes[mine]
+        own = rows[row]
+        h = my_hashes[own]
         d = np.int64(h >> shift)
         if at < 0:
             at = directory[d]
@@ -32,21 +32,21 @@ def match(rows, my_hashes, row, at, hashes, directory, shift, limit, keyed, my_k
             if hashes[at] == h and (
                 not keyed
                 or equal_bytes(
-                    my_bytes, my_starts[mine], my_starts[mine + 1] - my_starts[mine],
+                    my_bytes, my_starts[own], my_starts[own + 1] - my_starts[own],
                     bytes_, starts[at], starts[at + 1] - starts[at],
                 )
             ):  # fmt: skip
                 if count == limit:
-                    return found[:, :count], row, at
+                    return pairs[:, :count], row, at
                 if count == size:
                     size = min(limit, 2 * size)
                     bigger = np.empty((2, size), dtype=np.int64)
-                    bigger[:, :count] = found
-                    found = bigger
-                found[0, count] = row
-                found[1, count] = at
+                    bigger[:, :count] = pairs
+                    pairs = bigger
+                pairs[0, count] = row
+                pairs[1, count] = at
                 count += 1
             at += 1
         row += 1
         at = -1
-    return found[:, :count], row, at
+    return pairs[:, :count], row, at

@@ -53,15 +53,15 @@ class SlideReport:
         >>> report.complete, report.peak_bytes, report.tactics
         (3, 15, {'one-pass full': 2})
         """
-        found = SlideReport()
+        report = SlideReport()
         for part in parts:
             for name in ("complete", "put_off", "completed_later", "delay_total", "delay_most"):
-                setattr(found, name, max(getattr(found, name), getattr(part, name)))
+                setattr(report, name, max(getattr(report, name), getattr(part, name)))
             for name in ("peak_bytes", "bytes_written", "bytes_read"):
-                setattr(found, name, getattr(found, name) + getattr(part, name))
+                setattr(report, name, getattr(report, name) + getattr(part, name))
             for tactic, count in part.tactics.items():
-                found.tactics[tactic] = found.tactics.get(tactic, 0) + count
-        return found
+                report.tactics[tactic] = report.tactics.get(tactic, 0) + count
+        return report
 
     def lines(self) -> list[str]:
         """As EXPLAIN ANALYZE shows it.

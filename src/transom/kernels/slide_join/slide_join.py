@@ -60,8 +60,8 @@ class SlideJoinKernel:
         if state.works:
             return BEGINNING
         begins = [run.ta for run in state.runs if run.te > state.at]
-        found = self.spec.instant_from(max(state.at + 1, min(begins))) if begins else FOREVER
-        return min([found, *(window.at for window in state.windows if window.loose)])
+        next_slide = self.spec.instant_from(max(state.at + 1, min(begins))) if begins else FOREVER
+        return min([next_slide, *(window.at for window in state.windows if window.loose)])
 
     def step(self, state: SlideJoinState, inputs: Sequence[StreamDelta], step: Step) -> StreamDelta:
         turn = self._turn(state, step)

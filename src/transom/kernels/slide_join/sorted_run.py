@@ -141,11 +141,11 @@ class SortedRun:
 
     def _shares(self) -> Sequence[pa.RecordBatch]:
         table = self.table
-        found = []
+        shares = []
         for number in range(1 << self.bits):
             first, last = table.share(number, self.bits)
-            found.append(table.batch.slice(first, last - first))
-        return found
+            shares.append(table.batch.slice(first, last - first))
+        return shares
 
     def compacted(self) -> SortedRun:
         """Whole, unless a checkpoint may refer to the file."""

@@ -60,13 +60,13 @@ class SlideSide:
     def kept(self, values: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64s]:
         """The rows that can match anything, in `schema`, and where they were."""
         rows = np.arange(len(values), dtype=np.int64)
-        if self.predicate is not None and (found := scalar.keep(self.predicate, values)) is not None:
-            values, rows = values.take(found), rows[found.to_numpy()]
+        if self.predicate is not None and (kept := scalar.keep(self.predicate, values)) is not None:
+            values, rows = values.take(kept), rows[kept.to_numpy()]
         arrays = [scalar.evaluate(e, values) for e in self.expressions]
         names = [str(i) for i in range(len(arrays))]
         batch = pa.RecordBatch.from_arrays(arrays, names=names)
-        if self.same is not None and (found := scalar.keep(self.same, batch)) is not None:
-            batch, rows = batch.take(found), rows[found.to_numpy()]
+        if self.same is not None and (kept := scalar.keep(self.same, batch)) is not None:
+            batch, rows = batch.take(kept), rows[kept.to_numpy()]
         hashes, null, key = _hashed([scalar.evaluate(e, batch) for e in self.keys], len(batch))
         arrays = [*batch.columns, pa.array(hashes), *([] if key is None else [key])]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -66,14 +66,14 @@ class Turn:
         self._began = self._now()
         self._decisions = step.decisions or Decisions()
         self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
-        known = copy.deepcopy(state.estimates) if put_off is not None else state.estimates
-        self._labour = Labour(spec, forced, limits, state, outlet, self._store, self._decisions, known)
+        estimates = copy.deepcopy(state.estimates) if put_off is not None else state.estimates
+        self._labour = Labour(spec, forced, limits, state, outlet, self._store, self._decisions, estimates)
         state.attach(self._store)
 
     def take(self, inputs: Sequence[StreamDelta]) -> None:
         """Rows in time order, and every slide that is final with them."""
         state, limit = self._state, self._step.frontier
-        arrived = sorted((found for i, rows in enumerate(inputs) for found in self._arrived(i, rows)), key=_index)
+        arrived = sorted((arrival for i, rows in enumerate(inputs) for arrival in self._arrived(i, rows)), key=_index)
         if limit == FOREVER:
             limit = max(self._step.horizon, state.last) + 1
         index, slides = 0, 0
@@ -117,11 +117,11 @@ class Turn:
     def _next_instant(self, arriving: int) -> int:
         """The next one at which something is alive, or begins to be."""
         state = self._state
-        found = min((window.at for window in state.windows if window.loose), default=arriving)
+        instant = min((window.at for window in state.windows if window.loose), default=arriving)
         begins = [run.ta for run in state.runs if run.te > state.at]
         if begins:
-            found = min(found, self._spec.instant_from(max(state.at + 1, min(begins))))
-        return min(found, arriving)
+            instant = min(instant, self._spec.instant_from(max(state.at + 1, min(begins))))
+        return min(instant, arriving)
 
     def _keep(self, arrived: Sequence[Arrived], index: int, at: int) -> int:
         """The rows whose basic window ends at the instant or before."""
@@ -145,17 +145,17 @@ class Turn:
         return state.windows[-1]
 
     def _add(self, window: BasicWindow, source: int, ta: int, te: int, rows: pa.RecordBatch) -> None:
-        found = next((loose for loose in window.loose if (loose.source, loose.te) == (source, te)), None)
-        if found is None:
-            found = Loose(source, ta, te)
-            window.loose.append(found)
-        found.batches.append(rows)
-        found.bytes += held_bytes(rows)
-        if found.bytes >= self._limits.run:
-            self._seal(window, found)
-        elif len(found.batches) > MOST_LOOSE:
-            found.batches = [pa.concat_batches(found.batches)]
-            found.bytes = held_bytes(found.batches[0])
+        pending = next((loose for loose in window.loose if (loose.source, loose.te) == (source, te)), None)
+        if pending is None:
+            pending = Loose(source, ta, te)
+            window.loose.append(pending)
+        pending.batches.append(rows)
+        pending.bytes += held_bytes(rows)
+        if pending.bytes >= self._limits.run:
+            self._seal(window, pending)
+        elif len(pending.batches) > MOST_LOOSE:
+            pending.batches = [pa.concat_batches(pending.batches)]
+            pending.bytes = held_bytes(pending.batches[0])
 
     def _seal(self, window: BasicWindow, loose: Loose) -> None:
         window.loose.remove(loose)
@@ -175,12 +175,12 @@ class Turn:
         """For so many bytes more; results and windows go to disk, in the order of Algorithm 1."""
         state = self._state
         while state.bytes + size > self._limits.room:
-            found = victim(state)
-            if found is None:
+            chosen = victim(state)
+            if chosen is None:
                 break
-            if isinstance(found, BasicWindow):
-                self._void(found)
-            put_away(found, self._store)
+            if isinstance(chosen, BasicWindow):
+                self._void(chosen)
+            put_away(chosen, self._store)
         state.report.peak_bytes = max(state.report.peak_bytes, state.bytes + size)
 
     def _void(self, window: BasicWindow) -> None:
@@ -304,8 +304,8 @@ class Turn:
         worked, took = self._labour.worked, self._now() - self._began
         if self._put_off_after is None or worked < LEAST_PACE or took <= 0:
             return self._pace
-        found = worked * self._put_off_after // took
-        return int(min(max(found, LEAST_PACE, self._pace // 4), MOST_PACE, 4 * self._pace))
+        pace = worked * self._put_off_after // took
+        return int(min(max(pace, LEAST_PACE, self._pace // 4), MOST_PACE, 4 * self._pace))
 
 
 def _index(arrived: Arrived) -> tuple[int, int]:
