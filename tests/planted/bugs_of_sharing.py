@@ -8,6 +8,45 @@ from tests.planted.bug import Bug
 
 SHARING: Final = (
     Bug(
+        "query_that_goes_stays_in_the_checkpoint",
+        "runtimes/local/open_run.py",
+        """        if self._checkpoint is not None and before != self._specs.keys():
+            self.commit()""",
+        """        if self._checkpoint is not None and before != self._specs.keys():
+            pass""",
+        "a query that was forgotten comes back with the state that it had",
+    ),
+    Bug(
+        "epochs_of_who_left_are_forgotten",
+        "runtimes/local/open_run.py",
+        "self._away[name] = (query.output.prepare(), query.output.latest)",
+        "query.output.prepare()",
+        "a sink takes the rows of a query that comes back for old ones, and shows none",
+    ),
+    Bug(
+        "query_comes_to_a_join_that_is_over",
+        "runtimes/local/open_run.py",
+        "if number not in restored and not job.finished)",
+        "if not job.finished)",
+        "a query that is added at a restart reads nothing",
+    ),
+    Bug(
+        "who_comes_is_not_in_the_checkpoint",
+        "runtimes/local/open_run.py",
+        """            self._take_back(query)
+            if self._checkpoint is not None:
+                self.commit()""",
+        """            self._take_back(query)""",
+        "a query that was added begins at another instant after a crash",
+    ),
+    Bug(
+        "consumer_begins_anew_at_a_restart",
+        "runtimes/spark/group.py",
+        'consumer.key, consumer.begin, consumer.first = one["key"], one["begin"], one["first"]',
+        'consumer.key, consumer.begin, consumer.first = one["key"], None, one["first"]',
+        "a query that had come to others is rejected or has other rows after a restart",
+    ),
+    Bug(
         "row_leaves_by_count_while_time_holds_it",
         "kernels/shared_join/counted_window.py",
         "te = np.maximum(by_time[:ended], times[self.rows : self.rows + ended])",

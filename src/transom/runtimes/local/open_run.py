@@ -141,8 +141,8 @@ class OpenRun(LocalRun):
         if saved is not None:
             job = self._numbers.get(saved.number)
         else:
-            known = {one.number for one in self._saved}  # what these have come to is not restored yet
-            others = (job for number, job in self._numbers.items() if number not in known and not job.finished)
+            restored = {one.number for one in self._saved}  # how far these are is not known before they have begun
+            others = (job for number, job in self._numbers.items() if number not in restored and not job.finished)
             job = next((job for job in others if joined and job.join == joined.join), None)
         if job is not None:
             if joined is None or job.join != joined.join:
