@@ -40,6 +40,20 @@ SHARING: Final = (
         "a query that was added begins at another instant after a crash",
     ),
     Bug(
+        "rows_of_another_key_are_partners",
+        "kernels/shared_join/key_order.py",
+        "return first, np.where(self._keys[key] == hashes, np.maximum(first, last), first)",
+        "return first, np.maximum(first, last)",
+        "a row whose key nobody has is joined with rows of the next key",
+    ),
+    Bug(
+        "null_is_a_key_where_work_is_put_in_order",
+        "kernels/shared_join/keyed_sides.py",
+        "null = self._nulls[number].column(0)[rows] != 0",
+        "null = self._nulls[number].column(0)[rows] < 0",
+        "a NULL is joined with whatever has the hash of its place",
+    ),
+    Bug(
         "consumer_begins_anew_at_a_restart",
         "runtimes/spark/group.py",
         'consumer.key, consumer.begin, consumer.first = one["key"], one["begin"], one["first"]',

@@ -125,7 +125,7 @@ class Trial:
         if len(self.here) > 1 and self.random.random() < 0.2:
             self.here[0].left = last[self.here[0].member.name]
             self.gone.append(self.here.pop(0))
-        if self.waiting and self.random.random() < 0.2:
+        if self.waiting and self.random.random() < 0.2 and frontier != FOREVER:
             self.waiting[-1].begin = frontier
             self.here.append(self.waiting.pop())
         self.random.shuffle(self.here)
@@ -202,9 +202,10 @@ class Trial:
         return found | lost | {t + window for t in lost for window in requested.windows if window < UNBOUNDED}
 
 
-def trial_of(random: Random, policy: str, overload: str) -> Trial:
-    generator: SharedJoins = SharedJoins(random, 0) if overload == "block" else PairsAlone(random)
-    generator.equal = ()
+def trial_of(random: Random, policy: str, overload: str, *, keyed: bool = False) -> Trial:
+    """Over a join with equalities if it is `keyed`."""
+    generator: SharedJoins = SharedJoins(random, 0) if overload == "block" else PairsAlone(random, keyed)
+    generator.equal = (generator.equal or ("k",)) if keyed else ()
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
     catalogue = Catalogue(functions=FUNCTIONS)
     tick = random.choice(["1 SECOND", "1 SECOND", "1 MICROSECOND"])
@@ -247,13 +248,14 @@ def request_of(
 class PairsAlone(SharedJoins):
     """Queries whose answers are the pairs, each to be known by its times, or how many there are."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, keyed: bool) -> None:
         super().__init__(random, 0)
         self.streams = ("s", "t")
+        self._keyed = keyed
 
     def statement(self) -> str:
         short = ("[RANGE 1 SECOND]", "[RANGE 2 SECONDS]", "[RANGE 3 SECONDS]")
         windows = [self.pick((*short, self.shared_window())) for _ in range(2)]
-        joined = f"FROM s {windows[0]} AS a, t {windows[1]} AS b WHERE a.k < b.k"
+        joined = f"FROM s {windows[0]} AS a, t {windows[1]} AS b WHERE a.k {'=' if self._keyed else '<'} b.k"
         pairs = f"SELECT a.ts AS ats, b.ts AS bts, a.k AS ak, b.k AS bk {joined}"
         return self.pick((f"ISTREAM({pairs});", f"{pairs};", f"SELECT COUNT(*) AS n {joined};"))

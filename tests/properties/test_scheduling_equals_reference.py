@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,12 @@ from transom.core.time import FOREVER
 from transom.pipeline import scheduled_work
 
 EXAMPLES = examples(by_day=6, at_night=300)
+
+
+def with_and_without_a_key(*policies: str, by_day: str) -> list[Any]:
+    """Joins on a key by one of them by day, and by all at night."""
+    keyed = [pytest.param(one, True, marks=[pytest.mark.nightly] * (one != by_day)) for one in policies]
+    return [*(pytest.param(one, False) for one in policies), *keyed]
 
 
 @pytest.fixture(autouse=True)
@@ -43,14 +50,17 @@ def change(trial: Trial, random: Random, seen: Counter[str]) -> None:
         seen["restarts"] += 1
 
 
-@pytest.mark.parametrize("policy", ["fifo", "mqt", "mandf", "admandf", "slack"])
-def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "keyed"), with_and_without_a_key("fifo", "mqt", "mandf", "admandf", "slack", by_day="mqt")
+)
+def test_each_query_equals_the_reference_whatever_is_done_first(policy: str, keyed: bool) -> None:
     seen: Counter[str] = Counter()
+    name = f"scheduling {policy}{' by key' * keyed}"
 
-    @over_seeds(f"scheduling {policy}", EXAMPLES, seen)
+    @over_seeds(name, EXAMPLES, seen)
     def check(seed: int) -> None:
-        random = Random(f"scheduling {policy} {seed}")
-        trial = trial_of(random, policy, "block")
+        random = Random(f"{name} {seed}")
+        trial = trial_of(random, policy, "block", keyed=keyed)
         for push in cut(random, trial.rows):
             while trial.group.full:
                 seen["blocked"] += 1
@@ -76,14 +86,15 @@ def test_each_query_equals_the_reference_whatever_is_done_first(policy: str) -> 
     assert policy == "fifo" or seen["apart"], "no query was ahead of another"
 
 
-@pytest.mark.parametrize("policy", ["fifo", "mqt", "admandf", "slack"])
-def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str) -> None:
+@pytest.mark.parametrize(("policy", "keyed"), with_and_without_a_key("fifo", "mqt", "admandf", "slack", by_day="slack"))
+def test_what_is_lost_is_accounted_for_and_everything_else_is_there(policy: str, keyed: bool) -> None:
     seen: Counter[str] = Counter()
+    name = f"shedding {policy}{' by key' * keyed}"
 
-    @over_seeds(f"shedding {policy}", EXAMPLES, seen)
+    @over_seeds(name, EXAMPLES, seen)
     def check(seed: int) -> None:
-        random = Random(f"shedding {policy} {seed}")
-        trial = trial_of(random, policy, "shed")
+        random = Random(f"{name} {seed}")
+        trial = trial_of(random, policy, "shed", keyed=keyed)
         pushes = cut(random, trial.rows)
         for number, push in enumerate(pushes):
             trial.push(push)

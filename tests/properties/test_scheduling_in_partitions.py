@@ -113,13 +113,14 @@ class PartitionTrial:
         self.cluster.close()
 
 
-def trials(kind: str, policy: str, overload: str, check: Any) -> Counter[str]:
+def trials(kind: str, policy: str, overload: str, check: Any, *, keyed: bool = False) -> Counter[str]:
     seen: Counter[str] = Counter()
+    kind += " by key" * keyed
 
     @over_seeds(f"{kind} {policy}", EXAMPLES, seen)
     def each(seed: int) -> None:
         random = Random(f"{kind} {policy} {seed}")
-        trial = trial_of(random, policy, overload)
+        trial = trial_of(random, policy, overload, keyed=keyed)
         with patch.object(state_backend, "LEAST_BYTES", random.choice([1, 1 << 16])):
             PartitionTrial(trial, random, seen).run()
         check(trial, seen)
@@ -131,31 +132,33 @@ def trials(kind: str, policy: str, overload: str, check: Any) -> Counter[str]:
 AT_NIGHT = pytest.mark.nightly
 
 
+@pytest.mark.parametrize("keyed", [False, pytest.param(True, marks=AT_NIGHT)])
 @pytest.mark.parametrize(
     "policy", [pytest.param("fifo", marks=AT_NIGHT), "mqt", pytest.param("mandf", marks=AT_NIGHT), "admandf", "slack"]
 )
-def test_each_query_in_a_partition_equals_the_reference(policy: str) -> None:
+def test_each_query_in_a_partition_equals_the_reference(policy: str, keyed: bool) -> None:
     def check(trial: Trial, seen: Counter[str]) -> None:
         assert all(not shed.total for shed in trial.shed.values())
         lively = [trial.check(requested, None) for requested in trial.here]
         lively += [trial.check(requested, requested.left) for requested in trial.gone if requested.left is not None]
         seen["lively"] += max(lively) >= 3
 
-    seen = trials("scheduling in a partition", policy, "block", check)
+    seen = trials("scheduling in a partition", policy, "block", check, keyed=keyed)
     assert seen["lively"] >= EXAMPLES // 7 and seen["left"], seen
     assert not NIGHTLY or (seen["came"] and seen["went"] and seen["changed with work waiting"]), seen
     assert not NIGHTLY or policy == "fifo" or seen["apart"], "no query was ahead of another"
 
 
+@pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize(
     "policy", [pytest.param("fifo", marks=AT_NIGHT), "mqt", "admandf", pytest.param("slack", marks=AT_NIGHT)]
 )
-def test_what_is_lost_in_a_partition_is_accounted_for(policy: str) -> None:
+def test_what_is_lost_in_a_partition_is_accounted_for(policy: str, keyed: bool) -> None:
     def check(trial: Trial, seen: Counter[str]) -> None:
         for requested in trial.here:
             lost = trial.check_partial(requested)
             seen["partial"] += lost > 0
             seen["whole"] += lost == 0
 
-    seen = trials("shedding in a partition", policy, "shed", check)
+    seen = trials("shedding in a partition", policy, "shed", check, keyed=keyed)
     assert seen["partial"] and seen["left"] and (seen["whole"] or not NIGHTLY), seen

@@ -119,15 +119,14 @@ def test_explain_says_what_is_scheduled_and_what_has_nothing_to_schedule() -> No
         "scheduled by admandf, a step of 50 ms; when more than 5,000 rows of a side wait: shed" in plan
         for plan in plans
     )
-    reported = session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
-    assert (
-        reported.count("not scheduled: rows find their partners by a key, at once; there is nothing to put in order")
-        == 4
-    )
-    results = session.execute(";".join(EQUAL.format(window) for window in WINDOWS))
-    assert [reported_of(result) is None for result in results] == [True] * 4
+    by_key = ";".join(EQUAL.format(window) for window in WINDOWS)
+    assert session.explain(by_key).count("side wait: shed; partners of a key in the order of their age") == 4
+    assert all(reported_of(result) is not None for result in session.execute(by_key))
     session.execute("SET join = 'nested_loop'")
-    assert "scheduled by admandf" in session.explain(";".join(EQUAL.format(window) for window in WINDOWS))
+    assert "scheduled by admandf" in session.explain(by_key) and "of a key" not in session.explain(by_key)
+    session.execute("SET join = 'auto'; SET schedule = 'auto'")
+    assert session.explain(by_key).count("not scheduled: rows find their partners by a key, at once") == 4
+    assert all(reported_of(result) is None for result in session.execute(by_key))
     alone = session.explain(f"{JOIN.format(2)}; SELECT a.k FROM a")
     assert "join not scheduled: a join that is not shared is made at once" in alone
     assert "scheduled" not in session_of().explain(QUERIES)

@@ -21,6 +21,7 @@ from transom.core.time import UNBOUNDED, format_instant
 from transom.kernels.columns import empty_batch
 from transom.kernels.shared_join.arrived import partners, spread
 from transom.kernels.shared_join.join import SharedJoinKernel
+from transom.kernels.shared_join.keyed_sides import KeyedSides
 from transom.pipeline.scheduled_state import FoundPairs, MeasuredWork, ScheduledJoinState
 from transom.planner.scheduling import Schedule
 from transom.scheduling.backlog import WorkRun
@@ -104,6 +105,7 @@ class ScheduledWork:
         self.scheduler = Scheduler(groups, policy)
         self.scheduler.backlog, self.scheduler.state = state.backlog, state.policy
         self._kernel = kernel
+        self._keyed = None if not kernel.left_keys else KeyedSides(kernel, state.sides)
         self._measurements = measurements
         self.found = 0
         self._processed = np.zeros(len(state.accounts), dtype=np.int64)
@@ -116,7 +118,9 @@ class ScheduledWork:
 
     def arrive(self, came: Sequence[Delta]) -> None:
         """Rows of both sides that progress has passed."""
-        for side, delta in zip(self.state.sides, came, strict=True):
+        for number, (side, delta) in enumerate(zip(self.state.sides, came, strict=True)):
+            if self._keyed is not None:
+                self._keyed.append(number, delta.values, side.arrived)
             side.append(delta.values.columns, delta.ta)
         for account in self.state.accounts.values():
             account.due += sum(map(len, came))
@@ -181,19 +185,26 @@ class ScheduledWork:
         if lo < hi and len(others):
             t = mine.t[run.first - mine.first : run.stop - mine.first]
             begin, end = partners(t, others, run.side == 1, lo, hi)
-            rows = int(np.searchsorted(np.cumsum(end - begin), PAIRS_AT_ONCE, side="right"))
+            of_keys = None if self._keyed is None else self._keyed.ranges(run.side, run.first, begin, end)
+            counts = end - begin if of_keys is None else of_keys.counts
+            rows = int(np.searchsorted(np.cumsum(counts), PAIRS_AT_ONCE, side="right"))
             run = run.cut(max(rows, 1))
-            looked_at = int((end - begin)[: run.rows].sum())
-            self._find(run, begin[: run.rows], end[: run.rows])
+            looked_at = int(counts[: run.rows].sum())
+            if of_keys is None:
+                self._find(run, *spread(run.first, begin[: run.rows], end[: run.rows]))
+            else:
+                self._find(run, *of_keys.pairs(run.first, run.rows))
         self._measurements.spend(EFFORT_OF_A_RUN + EFFORT_OF_A_ROW * run.rows + looked_at)
         self.scheduler.did(run)
         self._processed[self.levels.span(run.done, run.target)] += run.rows
         return run.rows
 
-    def _find(self, run: WorkRun, begin: Int64s, end: Int64s) -> None:
-        pair = spread(run.first, begin, end)
-        left, right = pair if run.side == 0 else pair[::-1]
+    def _find(self, run: WorkRun, mine: Int64s, others: Int64s) -> None:
+        """Rows of a run, each with a partner."""
+        left, right = (mine, others) if run.side == 0 else (others, mine)
         sides = self.state.sides
+        if self._keyed is not None:
+            left, right = self._keyed.equal(left, right)
         if self._kernel.residual is not None and len(left):
             kept = self._kernel.satisfying(sides[0], sides[1], left, right)
             if kept is not None:
@@ -241,6 +252,8 @@ class ScheduledWork:
         for side, reach in zip(self.state.sides, self.levels.reach[-1], strict=True):
             if reach < UNBOUNDED:
                 side.drop_until(behind - reach)
+        if self._keyed is not None:
+            self._keyed.forget()
         self.state.found = [
             found if found.ta[0] >= behind else found.from_on(behind)
             for found in self.state.found

@@ -45,7 +45,7 @@ def schedule_of(request: Sharable, catalogue: Catalogue, batches: bool = False) 
     batches.
 
     The work of a row can be divided where its partners lie in the order of their age: the part of each window is a
-    range of them.
+    range of them. So do those of a key; as a rule they are few, and nothing is gained by an order of so little work.
     """
 
     def option(name: str) -> Any:
@@ -56,8 +56,8 @@ def schedule_of(request: Sharable, catalogue: Catalogue, batches: bool = False) 
         return None
     if any(window.rows is not None for window in request.windows):
         return "a window counts rows"
-    if request.keys.left and option("join") != "nested_loop":
-        return "rows find their partners by a key, at once; there is nothing to put in order"
+    if policy == "auto" and request.keys.left and option("join") != "nested_loop":
+        return "rows find their partners by a key, at once; with many of a key, name a policy"
     budget = catalogue.options.get("step_budget", IN_BATCHES) if batches else option("step_budget")
     overload = option("overload")
     return Schedule(policy_for(overload) if policy == "auto" else policy, overload, option("buffer"), budget)

@@ -128,7 +128,8 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
     if not isinstance(request, Sharable) or query.catalogue.options.get("schedule", "off") == "off":
         return together
     schedule = schedule_of(request, query.catalogue, batches=not where().one_by_one)
-    return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule)
+    by_key = bool(request.keys.left) and query.catalogue.options.get("join") != "nested_loop"
+    return together if schedule is None else _with_schedule(together, f"join #{number} ", schedule, by_key)
 
 
 def _with_key(explained: Explained, root: Operator, planned: Planned) -> Explained:
@@ -141,9 +142,12 @@ def _with_key(explained: Explained, root: Operator, planned: Planned) -> Explain
     return Explained.of(f"{explained}\nnet changes {text}", plans)
 
 
-def _with_schedule(explained: Explained, of: str, schedule: Schedule | str) -> Explained:
+def _with_schedule(explained: Explained, of: str, schedule: Schedule | str, by_key: bool = False) -> Explained:
     """With a line about the order of the work, or why it has none."""
-    text = str(schedule) if isinstance(schedule, Schedule) else f"not scheduled: {schedule}"
+    if isinstance(schedule, Schedule):
+        text = f"{schedule}{'; partners of a key in the order of their age' * by_key}"
+    else:
+        text = f"not scheduled: {schedule}"
     return Explained.of(f"{explained}\n{of}{text}", [{**plan, "schedule": text} for plan in explained.plans])
 
 

@@ -22,6 +22,7 @@ from transom.runtimes.spark.group import SparkGroup
 from transom.runtimes.spark.run import SparkRun
 from transom.session import workspace_of
 
+BY_KEY = ";".join(EQUAL.format(window) for window in WINDOWS)
 LITTLE: dict[str, Any] = {"batch_rows": 40, "buffer": 20, "step_budget": "500 MICROSECONDS"}
 
 
@@ -74,6 +75,15 @@ def test_whatever_is_done_first_the_answers_are_the_same(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("policy", ["mqt", "slack"])
+def test_joins_on_a_key_have_the_same_answers(spark: SparkSession, policy: str) -> None:
+    at_once = [pairs(result.to_pylist()) for result in session_of(None).execute(BY_KEY)]
+    results = session_of(spark, schedule=policy, **LITTLE).execute(BY_KEY)
+    assert [pairs(result.to_pylist()) for result in results] == at_once and all(at_once)
+    assert all(result.status is not None and result.status.overload is not None for result in results)
+
+
+@pytest.mark.nightly
 def test_an_overload_that_is_an_error_says_of_what(spark: SparkSession) -> None:
     session = session_of(spark, schedule="fifo", overload="fail", batch_rows=40, buffer=5, step_budget="1 MICROSECOND")
     with pytest.raises(OverloadError, match="query 'query-4' has not come to a row of 2024-05-01 12:00:") as raised:
@@ -88,8 +98,7 @@ def test_explain_says_what_is_scheduled_and_a_step_is_longer_than_in_one_process
         on_spark.stream(name, rows(1), time="t")
     assert "scheduled by admandf, a step of 50 ms; when more" in session.explain(QUERIES)
     assert "scheduled by admandf, a step of 500 ms; when more" in on_spark.explain(QUERIES)
-    keyed = on_spark.explain(";".join(EQUAL.format(window) for window in WINDOWS))
-    assert keyed.count("not scheduled: rows find their partners by a key, at once") == 4
+    assert on_spark.explain(BY_KEY).count("side wait: shed; partners of a key in the order of their age") == 4
     with pytest.raises(OptionError, match="schedule"):
         Session(runtime="spark", schedule="first")
 
