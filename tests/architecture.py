@@ -112,13 +112,13 @@ class Import:
 
 def read_modules(source: Path) -> dict[str, Module]:
     """The modules under a folder that holds the package, by their dotted names."""
-    found = {}
+    modules = {}
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = path.read_text(encoding="utf-8")
-        found[name] = Module(name, path, ast.parse(text, str(path)))
-    return found
+        modules[name] = Module(name, path, ast.parse(text, str(path)))
+    return modules
 
 
 def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
@@ -133,11 +133,11 @@ def imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
 
 def _imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
     types_only = {id(node) for block in module.nodes if _for_types(block) for node in _inside(block)}
-    found = []
+    imported = []
     for node in module.nodes:
         for target in _targets(node, module, modules):
-            found.append(Import(target, getattr(node, "lineno", 0), id(node) in types_only))
-    return found
+            imported.append(Import(target, getattr(node, "lineno", 0), id(node) in types_only))
+    return imported
 
 
 def _for_types(node: ast.AST) -> bool:
@@ -194,35 +194,33 @@ def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
     for module in modules.values():
         if module.room not in (PACKAGE, "runtimes") and _floor(module.room) is None:
             wrong.append(f"{module.name}: there is no room '{module.room}'")
-        for found in imports(module, modules):
-            library = found.target.split(".")[0]
+        for imported in imports(module, modules):
+            library = imported.target.split(".")[0]
             if library == PACKAGE:
-                if not _may_see(module.room, room_of(found.target)):
-                    wrong.append(f"{module.name}:{found.line}: {module.room} may not import {found.target}")
+                if not _may_see(module.room, room_of(imported.target)):
+                    wrong.append(f"{module.name}:{imported.line}: {module.room} may not import {imported.target}")
             elif (
-                not found.for_types
+                not imported.for_types
                 and OWNERS.get(library, module.room) != module.room
                 and (module.room, library) not in ALSO_OWNED
             ):
-                wrong.append(f"{module.name}:{found.line}: {library} is for {OWNERS[library]} alone")
+                wrong.append(f"{module.name}:{imported.line}: {library} is for {OWNERS[library]} alone")
     return wrong
 
 
 def cycles(modules: Mapping[str, Module]) -> list[str]:
     """Modules that import each other, directly or round a corner; imports for types alone do not count."""
     arrows = {
-        name: sorted(
-            {found.target for found in imports(module, modules) if not found.for_types} & set(modules) - {name}
-        )
+        name: sorted({each.target for each in imports(module, modules) if not each.for_types} & set(modules) - {name})
         for name, module in modules.items()
     }
-    found: dict[frozenset[str], str] = {}
+    rings: dict[frozenset[str], str] = {}
     done: set[str] = set()
 
     def walk(name: str, path: list[str]) -> None:
         if name in path:
             ring = path[path.index(name) :]
-            found.setdefault(frozenset(ring), " -> ".join([*ring, name]))
+            rings.setdefault(frozenset(ring), " -> ".join([*ring, name]))
         elif name not in done:
             for target in arrows[name]:
                 walk(target, [*path, name])
@@ -230,7 +228,7 @@ def cycles(modules: Mapping[str, Module]) -> list[str]:
 
     for name in sorted(modules):
         walk(name, [])
-    return sorted(found.values())
+    return sorted(rings.values())
 
 
 def empty_names(root: Path) -> list[str]:
@@ -246,9 +244,9 @@ def unsafe_code(modules: Mapping[str, Module]) -> list[str]:
     """Pickle and its like, eval, exec, and anything that asks a shell."""
     wrong = []
     for module in modules.values():
-        for found in imports(module, modules):
-            if found.target.split(".")[0] in UNSAFE_MODULES:
-                wrong.append(f"{module.name}:{found.line}: {found.target}")
+        for imported in imports(module, modules):
+            if imported.target.split(".")[0] in UNSAFE_MODULES:
+                wrong.append(f"{module.name}:{imported.line}: {imported.target}")
         for node in module.nodes:
             if isinstance(node, ast.Call):
                 wrong += [f"{module.name}:{node.lineno}: {what}" for what in _unsafe_call(node)]
@@ -272,15 +270,15 @@ def questioned_connectors(modules: Mapping[str, Module]) -> list[str]:
     wrong = []
     for module in modules.values():
         if module.room != "connectors":
-            known = _imported_from(module, "transom.connectors")
+            names = _imported_from(module, "transom.connectors")
             for node in module.nodes:
-                wrong += [f"{module.name}:{line}: {what}" for line, what in _questions(node, known, classes, members)]
+                wrong += [f"{module.name}:{line}: {what}" for line, what in _questions(node, names, classes, members)]
     return wrong
 
 
 def _connector_classes(modules: Mapping[str, Module]) -> tuple[set[str], set[str]]:
     """The protocols of connectors and all classes that keep them, by name; and what the protocols have."""
-    found, members = set(CONNECTOR_PROTOCOLS), set()
+    classes, members = set(CONNECTOR_PROTOCOLS), set()
     defined = [
         node
         for module in modules.values()
@@ -288,13 +286,13 @@ def _connector_classes(modules: Mapping[str, Module]) -> tuple[set[str], set[str
         for node in module.nodes
         if isinstance(node, ast.ClassDef)
     ]
-    while more := {each.name for each in defined if _bases(each) & found} - found:
-        found |= more
+    while more := {each.name for each in defined if _bases(each) & classes} - classes:
+        classes |= more
     for each in defined:
         if each.name in CONNECTOR_PROTOCOLS[:3]:
             members |= {part.name for part in each.body if isinstance(part, ast.FunctionDef)}
             members |= {ast.unparse(part.target) for part in each.body if isinstance(part, ast.AnnAssign)}
-    return found, {name for name in members if not name.startswith("_")}
+    return classes, {name for name in members if not name.startswith("_")}
 
 
 def _bases(node: ast.ClassDef) -> set[str]:
@@ -311,13 +309,13 @@ def _imported_from(module: Module, package: str) -> set[str]:
     }
 
 
-def _questions(node: ast.AST, known: set[str], classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
-    """`known` are the names that come from the room of the connectors: classes, or modules that have them."""
+def _questions(node: ast.AST, names: set[str], classes: set[str], members: set[str]) -> Iterator[tuple[int, str]]:
+    """`names` are those that come from the room of the connectors: classes, or modules that have them."""
 
     def requested(inside: ast.AST) -> Iterator[str]:
         for each in ast.walk(inside):
             words = ast.unparse(each).split(".") if isinstance(each, ast.Name | ast.Attribute) else []
-            if words and words[0] in known and words[-1] in classes:
+            if words and words[0] in names and words[-1] in classes:
                 yield words[-1]
 
     if isinstance(node, ast.Call) and len(node.args) > 1:

@@ -37,8 +37,8 @@ def write(path: Path, columns: Schema, rows: Rows) -> None:
                 file.write(",".join(map(_quoted, line)) + "\n")
         else:
             for row in rows:
-                known = {name: _plain(value) for name, value in zip(columns.names, row, strict=True)}
-                file.write(json.dumps(known) + "\n")
+                values = {name: _plain(value) for name, value in zip(columns.names, row, strict=True)}
+                file.write(json.dumps(values) + "\n")
 
 
 def _quoted(value: Any) -> str:

@@ -18,9 +18,9 @@ class MemoryLog:
         self.part_bytes = 1 << 30
 
     def copy(self) -> MemoryLog:
-        found = MemoryLog()
-        found.text, found.entries, found.part_bytes = self.text, dict(self.entries), self.part_bytes
-        return found
+        copied = MemoryLog()
+        copied.text, copied.entries, copied.part_bytes = self.text, dict(self.entries), self.part_bytes
+        return copied
 
     def header(self) -> str | None:
         return self.text

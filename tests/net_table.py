@@ -21,17 +21,17 @@ class NetTable:
         signs, *columns = [column.to_pylist() for column in batch.columns]
         changes = [(sign, canonical(row)) for sign, *row in zip(signs, *columns, strict=True)]
         assert set(signs) <= {"+", "-"}
-        left, came = (Counter(row for sign, row in changes if sign == one) for one in "-+")
+        left, came = (Counter(row for sign, row in changes if sign == wanted) for wanted in "-+")
         assert not left & came, "what leaves and comes is reported"
         assert left <= self.rows, "a row leaves that was not there"
         if self.key is not None:
             keys = [tuple(row[at] for at in self.key) for _, row in changes]
             assert len(set(keys)) == len(keys), "two changes of a key"
             assert not came & self.rows, "a row comes that was there"
-            known = {tuple(row[at] for at in self.key): row for row in self.rows}
-            assert len(known) == self.rows.total(), "two rows of a key"
+            row_of = {tuple(row[at] for at in self.key): row for row in self.rows}
+            assert len(row_of) == self.rows.total(), "two rows of a key"
             left += Counter(
-                known[key] for (sign, _), key in zip(changes, keys, strict=True) if sign == "+" and key in known
+                row_of[key] for (sign, _), key in zip(changes, keys, strict=True) if sign == "+" and key in row_of
             )
         self.rows = self.rows - left + came
 

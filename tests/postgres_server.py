@@ -116,8 +116,8 @@ class Database:
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
             cursor.execute(text)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
     def table(self, name: str) -> list[tuple[Any, ...]]:
         """All rows, or none if it is not there."""

@@ -108,7 +108,7 @@ def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
     Lifetimes and net changes have no order: in which they come depends on where a memory that was made again keeps its
     rows.
     """
-    found = []
+    texts = []
     for message in messages:
         if message.kind != STATUS:
             parts = []
@@ -117,8 +117,8 @@ def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
                 rows = [repr(row) for row in zip(*columns, strict=True)]
                 unordered = message.kind == OUT and forms[p.about["query"]] in ("lifetimes", "net")
                 parts.append((p.about, p.rows is None, sorted(rows) if unordered else rows))
-            found.append(repr((message.fragment, message.partition, message.kind, parts)))
-    return sorted(found)
+            texts.append(repr((message.fragment, message.partition, message.kind, parts)))
+    return sorted(texts)
 
 
 def of_consumers(partition: FragmentPartition, state: PartitionState) -> dict[str, bytes]:
@@ -236,8 +236,8 @@ class Cluster:
     def frontier(self) -> int | None:
         """How far all of the answer is out: all partitions agree on it."""
         (frontier,) = {status["frontier"] for status in self.statuses.values()}
-        known: int | None = frontier
-        return known
+        agreed: int | None = frontier
+        return agreed
 
     def _packed(self, sender: int, pushes: Task, now: int | None, at_end: Sequence[str] | None) -> list[Message]:
         begun = bool(self.statuses) and self.frontier is not None
@@ -248,23 +248,23 @@ class Cluster:
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)
-        found: list[Message] = []
+        messages: list[Message] = []
         for push in pushes:
             if push.rows:
-                found += packer.take(push.name, batch_of(self.layout.sources[push.name].columns, push.rows))
+                messages += packer.take(push.name, batch_of(self.layout.sources[push.name].columns, push.rows))
             if push.end:
                 packer.end(push.name)
-        return found + list(packer.finish())
+        return messages + list(packer.finish())
 
     def counts(self, what: str) -> dict[str, int]:
         """Late or rejected rows of every input that has a time, all partitions together."""
         index = {"used": 0, "late": 1, "rejected": 2}[what]
-        found = {name: 0 for name, definition in self.layout.sources.items() if definition.time is not None}
+        counts = {name: 0 for name, definition in self.layout.sources.items() if definition.time is not None}
         for status in self.statuses.values():
-            for name in found:
-                found[name] += status["inputs"].get(name, [0, 0, 0])[index]
-                found[name] += status["seen"].get(name, [0, 0, 0])[index] if index else 0
-        return found
+            for name in counts:
+                counts[name] += status["inputs"].get(name, [0, 0, 0])[index]
+                counts[name] += status["seen"].get(name, [0, 0, 0])[index] if index else 0
+        return counts
 
 
 def one_by_one(pushes: Sequence[Push]) -> list[Batch]:

@@ -58,7 +58,7 @@ def run_on_spark(
     # Some plans in one task, and some cut into stages: which, is the same in every run.
     tasks = 1 + crc32(repr(query).encode()) % 2
     options = {"tasks": tasks, **catalogue.options, "batch_rows": batch_rows}
-    known = Catalogue(catalogue.relations, catalogue.sinks, options)
+    with_options = Catalogue(catalogue.relations, catalogue.sinks, options)
 
     def open_source(definition: StreamDefinition | TableDefinition) -> MemorySource:
         time_column = None if definition.time is None else definition.time.column
@@ -68,7 +68,7 @@ def run_on_spark(
             source.append(batch_of(definition.columns, rows))
         return source
 
-    planned = Planned(statement or QueryStatement("", None, query), known, plan(query, known))  # type: ignore[arg-type]
+    planned = Planned(statement or QueryStatement("", None, query), with_options, plan(query, with_options))  # type: ignore[arg-type]
     running = spark_query(planned, spark, open_source, OpenSink(lambda opening: MemorySink(opening.schema)), emit=emit)
     running.run()
     answer = Answer(isinstance(query, Stream), emit)
@@ -76,10 +76,10 @@ def run_on_spark(
         answer.add(batch)
     status = running.status()
     assert status.progress == FOREVER
-    timed = {one.name.lower(): one for one in status.inputs if one.watermark is not None}
-    for name, one in timed.items():
-        assert one.waiting == 0 and one.rows_in == len(inputs.get(name, [])), one
+    timed = {each.name.lower(): each for each in status.inputs if each.watermark is not None}
+    for name, each in timed.items():
+        assert each.waiting == 0 and each.rows_in == len(inputs.get(name, [])), each
     return answer.history(
-        late={name: one.late for name, one in timed.items()},
-        rejected={name: one.rejected for name, one in timed.items()},
+        late={name: each.late for name, each in timed.items()},
+        rejected={name: each.rejected for name, each in timed.items()},
     )

@@ -92,11 +92,11 @@ def runs(test: str, cases: Mapping[str, T], by_day: int, every: int = 1) -> list
     if NIGHTLY:
         return [(case, runtime) for case in cases.values() for runtime in RUNTIMES]
     catching = set(json.loads(CAUGHT_BY.read_text(encoding="utf-8")).values())
-    found = []
+    chosen_runs = []
     for name, case in cases.items():
         number = crc32(name.encode())
         chosen = {others[(number + i) % len(others)] for i in range(by_day)}
         chosen |= {reference} if number % 3 == 0 else set()
         chosen = chosen if number // len(others) % every == 0 else set()
-        found += [(case, each) for each in RUNTIMES if each in chosen or f"{test}[{name}-{each}]" in catching]
-    return found
+        chosen_runs += [(case, each) for each in RUNTIMES if each in chosen or f"{test}[{name}-{each}]" in catching]
+    return chosen_runs

@@ -41,13 +41,13 @@ def folders() -> list[Path]:
 
 def load() -> list[Case]:
     """Every case once, though a folder may repeat what another has."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for folder in folders():
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 if line.strip():
-                    found.setdefault(json.dumps(json.loads(line), sort_keys=True), _read(json.loads(line)))
-    return list(found.values())
+                    cases.setdefault(json.dumps(json.loads(line), sort_keys=True), _read(json.loads(line)))
+    return list(cases.values())
 
 
 def _read(case: dict[str, Any]) -> Case:
@@ -87,8 +87,8 @@ def in_our_words(cql: str, names: list[str]) -> str:
     >>> in_our_words("Istream(V1 Except V2)", ["V1", "V2"])
     'Istream(SELECT * FROM V1 EXCEPT ALL SELECT * FROM V2)'
     """
-    known = "|".join(map(re.escape, names))
-    bare = rf"(^|\(|\b(?:{_SET_WORDS})(?:\s+all)?\b)\s*({known})\s*(?=$|;|\)|\b(?:{_SET_WORDS})\b)"
+    choices = "|".join(map(re.escape, names))
+    bare = rf"(^|\(|\b(?:{_SET_WORDS})(?:\s+all)?\b)\s*({choices})\s*(?=$|;|\)|\b(?:{_SET_WORDS})\b)"
     written = re.sub(bare, r"\1 SELECT * FROM \2 ", cql.strip(), flags=re.IGNORECASE)
     if written == cql.strip():
         return written
@@ -103,9 +103,9 @@ def _of_bags(word: re.Match[str]) -> str:
 
 def _view(schema: str) -> tuple[str, list[str]]:
     """Name and columns of `relation V1 (A integer, B integer)`."""
-    found = re.fullmatch(r"\s*(?:\w+\s+)?(\w+)\s*\((.*)\)\s*;?\s*", schema, flags=re.DOTALL)
-    assert found is not None, schema
-    return found[1], [column.split()[0] for column in found[2].split(",")]
+    match = re.fullmatch(r"\s*(?:\w+\s+)?(\w+)\s*\((.*)\)\s*;?\s*", schema, flags=re.DOTALL)
+    assert match is not None, schema
+    return match[1], [column.split()[0] for column in match[2].split(",")]
 
 
 def _type(case: Case, name: str, index: int) -> str:
@@ -142,7 +142,7 @@ def disagreement(case: Case, query: Node, answer: History) -> str | None:
     emitted = {second * SECOND: Counter({canonical(row): n for row, n in rows}) for second, rows in case.net}
     given = {t: Counter(map(canonical, _rounded(rows))) for t, rows in answer.points}
     if _is_global_aggregate(query):
-        emitted, given = ({t: _something(bag) for t, bag in found.items()} for found in (emitted, given))
+        emitted, given = ({t: _something(bag) for t, bag in bags.items()} for bags in (emitted, given))
     repeats = "rstream" in case.cql.lower()
     return _compare_streams(case, emitted, given, repeats)
 
@@ -190,9 +190,9 @@ def _without_nothing(ours: History, expected: RelationHistory) -> RelationHistor
     """Our answer with the one row of an aggregate over nothing left out where the certified answer has no row."""
     assert isinstance(ours, RelationHistory)
     instants = sorted({*ours.instants, *expected.instants})
-    found = []
+    points = []
     for t in instants:
         bag = ours.snapshot(t)
         over_nothing = not expected.snapshot(t) and bag.total() == 1 and all(map(_is_nothing, bag))
-        found.append((t, [] if over_nothing else list(bag.elements())))
-    return RelationHistory.of(found)
+        points.append((t, [] if over_nothing else list(bag.elements())))
+    return RelationHistory.of(points)

@@ -40,7 +40,7 @@ def outcome(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple
 
 def transom(*arguments: str | Path, folder: Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:
     """A command run in another process; its standard error is without its notices."""
-    found = subprocess.run(
+    ended = subprocess.run(
         command(*arguments),
         cwd=folder,
         env=environment(),
@@ -49,10 +49,10 @@ def transom(*arguments: str | Path, folder: Path | None = None, given: str = "")
         text=True,
         encoding="utf-8",
     )
-    for output in (found.stdout, found.stderr):
+    for output in (ended.stdout, ended.stderr):
         assert "Traceback" not in output and "transom.core" not in output
-    found.stderr = without_notices(found.stderr)
-    return found
+    ended.stderr = without_notices(ended.stderr)
+    return ended
 
 
 QUERY_FILE = """

@@ -22,11 +22,11 @@ def pausing(marker: Path, work: Callable[..., Any], wanted: Callable[..., bool],
     """Does the work, but waits for ever before it, or after it, when it is what is wanted."""
 
     def paused(*given: Any, **named: Any) -> Any:
-        found = work(*given, **named) if after else None
+        done = work(*given, **named) if after else None
         if wanted(*given):
             marker.touch()
             time.sleep(3600)
-        return found if after else work(*given, **named)
+        return done if after else work(*given, **named)
 
     return paused
 

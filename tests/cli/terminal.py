@@ -39,14 +39,14 @@ class Terminal:
         """`output`: standard output goes to this file, and only the rest is seen."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
-        known = {**environment(), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(folder)}
-        known.pop("XDG_STATE_HOME", None)
+        variables = {**environment(), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "HOME": str(folder)}
+        variables.pop("XDG_STATE_HOME", None)
         with contextlib.ExitStack() as opened:
             out = slave if output is None else opened.enter_context(output.open("wb"))
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, *command(*arguments)],
                 cwd=folder,
-                env=known,
+                env=variables,
                 stdin=slave,
                 stdout=out,
                 stderr=slave,
@@ -107,8 +107,8 @@ class Terminal:
 
 @contextlib.contextmanager
 def terminal(*arguments: str | Path, folder: Path, output: Path | None = None) -> Iterator[Terminal]:
-    found = Terminal(arguments, folder, output)
+    opened = Terminal(arguments, folder, output)
     try:
-        yield found
+        yield opened
     finally:
-        found.close()
+        opened.close()

@@ -85,8 +85,8 @@ def _blocks(text: str, where: str) -> list[Block]:
 
 
 def _tokens(line: str) -> list[str]:
-    found = re.findall(r"#.*|'(?:[^']|'')*'|[^\s;#']+|;", line)
-    return [token for token in found if not token.startswith("#")]
+    words = re.findall(r"#.*|'(?:[^']|'')*'|[^\s;#']+|;", line)
+    return [token for token in words if not token.startswith("#")]
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ def value(token: str, type_: pa.DataType) -> Any:
     if type_ == DATE:
         return date.fromisoformat(token)
     if type_ == DURATION:
-        found = parse_interval(token.strip("'"))
-        assert found is not None and not found[0], token
-        return timedelta(microseconds=found[1])
+        interval = parse_interval(token.strip("'"))
+        assert interval is not None and not interval[0], token
+        return timedelta(microseconds=interval[1])
     if pa.types.is_floating(type_):
         return float(token)
     return Decimal(token) if pa.types.is_decimal(type_) else int(token)
@@ -137,19 +137,19 @@ def row(tokens: list[str], schema: Schema) -> Row:
 
 def inputs(case: Case, catalogue: Catalogue) -> dict[str, list[Row]]:
     """The rows of every input in source order, values in the order of the declared columns."""
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for block in case.of("stream") + case.of("table"):
         definition = catalogue.relations[block.argument.lower()]
         assert isinstance(definition, StreamDefinition | TableDefinition)
-        assert block.argument.lower() not in found, f"two blocks for {block.argument}"
+        assert block.argument.lower() not in rows, f"two blocks for {block.argument}"
         time = [definition.time.column] if definition.time is not None else []
         order = [i for i, column in enumerate(definition.columns) if column.name in time]
         order += [i for i, column in enumerate(definition.columns) if column.name not in time]
         written = Schema(tuple(definition.columns[i] for i in order))
-        found[block.argument.lower()] = [_declared(row(tokens, written), order) for tokens in block.lines]
+        rows[block.argument.lower()] = [_declared(row(tokens, written), order) for tokens in block.lines]
     if ONE_ROW in catalogue.relations:
-        found[ONE_ROW] = [(1,)]
-    return found
+        rows[ONE_ROW] = [(1,)]
+    return rows
 
 
 def _declared(values: Row, order: list[int]) -> Row:

@@ -91,19 +91,19 @@ class TestTopic:
         )
         partitions = consumer.list_topics(self.name, 30).topics[self.name].partitions
         consumer.assign([TopicPartition(self.name, number, 0) for number in partitions])
-        found: list[Any] = []
+        messages: list[Any] = []
         ended: set[int] = set()
         deadline = time.monotonic() + 60
         while len(ended) < len(partitions) and time.monotonic() < deadline:
             for message in consumer.consume(10_000, 0.05):
                 error = message.error()
                 if error is None:
-                    found.append(message)
+                    messages.append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
         consumer.close()
         assert len(ended) == len(partitions)
-        return sorted(found, key=lambda message: (message.partition(), message.offset()))
+        return sorted(messages, key=lambda message: (message.partition(), message.offset()))
 
     def values(self) -> list[Any]:
         return [None if message.value() is None else json.loads(message.value()) for message in self.messages()]

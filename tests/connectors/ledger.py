@@ -84,8 +84,8 @@ class LedgerSink(StagedSink):
         with sqlite3.connect(self._path) as database:  # which commits at the end, or not at all
             database.execute("CREATE TABLE IF NOT EXISTS epochs (run TEXT, epoch INTEGER, PRIMARY KEY (run, epoch))")
             database.execute("CREATE TABLE IF NOT EXISTS answers (v INTEGER, epoch INTEGER)")
-            known = database.execute("SELECT 1 FROM epochs WHERE run = ? AND epoch >= ?", (self.run, epoch))
-            if known.fetchone() is None:
+            committed = database.execute("SELECT 1 FROM epochs WHERE run = ? AND epoch >= ?", (self.run, epoch))
+            if committed.fetchone() is None:
                 database.execute("INSERT INTO epochs VALUES (?, ?)", (self.run, epoch))
                 for batch in rows:
                     values = [(value, epoch) for value in batch.column("v").to_pylist()]
@@ -116,8 +116,8 @@ class LatestSink(Sink):
         with sqlite3.connect(self._path) as database:
             database.execute("CREATE TABLE IF NOT EXISTS epochs (run TEXT, epoch INTEGER, PRIMARY KEY (run, epoch))")
             database.execute("CREATE TABLE IF NOT EXISTS answers (v INTEGER)")
-            known = database.execute("SELECT 1 FROM epochs WHERE run = ? AND epoch >= ?", (self._run, epoch))
-            if known.fetchone() is None:
+            committed = database.execute("SELECT 1 FROM epochs WHERE run = ? AND epoch >= ?", (self._run, epoch))
+            if committed.fetchone() is None:
                 database.execute("INSERT INTO epochs VALUES (?, ?)", (self._run, epoch))
                 if token["rows"] is not None:
                     database.execute("DELETE FROM answers")
@@ -128,9 +128,9 @@ class LatestSink(Sink):
 
 def answers(path: str) -> list[int]:
     database = sqlite3.connect(path)
-    found = [value for (value,) in database.execute("SELECT v FROM answers ORDER BY v")]
+    values = [value for (value,) in database.execute("SELECT v FROM answers ORDER BY v")]
     database.close()
-    return found
+    return values
 
 
 LEDGER = Connector(source=LedgerSource, sink=LedgerSink)

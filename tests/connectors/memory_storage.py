@@ -46,11 +46,11 @@ class MemoryStorage(Storage):
         if path in self.files:
             data, time = self.files[path]
             return Entry(name, False, len(data), time)
-        return Entry(name, True, 0, 0) if any(known.startswith(f"{path}/") for known in self.files) else None
+        return Entry(name, True, 0, 0) if any(file.startswith(f"{path}/") for file in self.files) else None
 
     def entries(self, folder: str) -> list[Entry]:
         folder = folder.rstrip("/") + "/"
-        names = {known[len(folder) :].partition("/")[0] for known in self.files if known.startswith(folder)}
+        names = {file[len(folder) :].partition("/")[0] for file in self.files if file.startswith(folder)}
         return [entry for name in sorted(names) if (entry := self.entry(folder + name)) is not None]
 
     def open(self, path: str) -> pa.NativeFile:

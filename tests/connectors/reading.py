@@ -25,14 +25,14 @@ def read_all(
     source: Source, position: Position | None = None, *, step: int = 1000, growing: bool = False
 ) -> Everything:
     """All rows from a position on, `step` at a time; every position goes through JSON as a checkpoint would make it."""
-    found = Everything([], [], [])
+    everything = Everything([], [], [])
     at = position or {}
     while True:
         batch = source.read(at, step, growing=growing)
         assert len(batch.rows) + len(batch.rejected) <= step
-        found.rows.extend(batch.rows.to_pylist())
-        found.rejected.extend(batch.rejected.to_pylist())
+        everything.rows.extend(batch.rows.to_pylist())
+        everything.rejected.extend(batch.rejected.to_pylist())
         at = json.loads(json.dumps(batch.position))
-        found.positions.append(at)
+        everything.positions.append(at)
         if batch.ended:
-            return found
+            return everything

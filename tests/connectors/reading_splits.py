@@ -49,10 +49,10 @@ def agree(make: Callable[[], Source], max_rows: int, position: Position, *, grow
     rejected: list[dict[str, str]] = []
     while True:
         expected = of_batch(reading.read(position, max_rows, growing=growing))
-        found = of_plan(planning.plan(position, Limits(max_rows), growing=growing), executing)
-        assert found == expected
-        rows += found.rows
-        rejected += found.rejected
-        position = found.position
-        if found.ended:
-            return Read(rows, rejected, position, True, found.over)
+        planned = of_plan(planning.plan(position, Limits(max_rows), growing=growing), executing)
+        assert planned == expected
+        rows += planned.rows
+        rejected += planned.rejected
+        position = planned.position
+        if planned.ended:
+            return Read(rows, rejected, position, True, planned.over)

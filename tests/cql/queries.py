@@ -23,9 +23,9 @@ CREATE SINK out WITH (connector = 'memory');
 
 
 def catalogue(more: str = "") -> Catalogue:
-    found = Catalogue()
-    parse_statements(DECLARATIONS + more, found)
-    return found
+    declared = Catalogue()
+    parse_statements(DECLARATIONS + more, declared)
+    return declared
 
 
 KNOWN = catalogue()
@@ -41,17 +41,17 @@ def relation(text: str) -> Relation:
     return bound
 
 
-def window(text: str, known: Catalogue = KNOWN) -> WindowSpec:
+def window(text: str, catalogue: Catalogue = KNOWN) -> WindowSpec:
     """The window behind the one stream of SELECT * FROM text."""
-    at = bind_query(f"SELECT * FROM {text}", known)
+    at = bind_query(f"SELECT * FROM {text}", catalogue)
     while not isinstance(at, Window):
         (at,) = at.inputs
     return at.spec
 
 
-def rejected(text: str, known: Catalogue = KNOWN) -> TransomError:
+def rejected(text: str, catalogue: Catalogue = KNOWN) -> TransomError:
     """The error of a wrong text; every one of them has a place within it, a remedy and the text."""
-    fresh = Catalogue(dict(known.relations), dict(known.sinks), dict(known.options))
+    fresh = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options))
     with pytest.raises(TransomError) as caught:
         parse_statements(text, fresh)
     error = caught.value
@@ -62,7 +62,7 @@ def rejected(text: str, known: Catalogue = KNOWN) -> TransomError:
     assert 1 <= error.span.line <= len(lines)
     assert 1 <= error.span.column <= len(lines[error.span.line - 1]) + 1
     assert "sqlglot" not in str(error) and "class" not in str(error)
-    assert fresh == known, "a wrong text must leave the catalogue as it was"
+    assert fresh == catalogue, "a wrong text must leave the catalogue as it was"
     return error
 
 

@@ -68,9 +68,9 @@ class PageError(AssertionError):
 
 def pages() -> list[Page]:
     """The pages of the documentation and of results; decisions are described, not shown, and have no blocks to run."""
-    found = [path for path in sorted(DOCS.rglob("*.md")) if "decisions" not in path.parts]
-    found.append(RESULTS / "README.md")
-    return [read_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in found]
+    paths = [path for path in sorted(DOCS.rglob("*.md")) if "decisions" not in path.parts]
+    paths.append(RESULTS / "README.md")
+    return [read_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
 
 
 def read_page(name: str, text: str) -> Page:
@@ -111,11 +111,11 @@ def _read_block(name: str, lines: list[str], start: int) -> Block:
 
 def made_parts(page: Page) -> Iterator[tuple[str, str]]:
     """The names of the made parts and what stands in them."""
-    for found in _MADE.finditer(page.text):
-        end = page.text.find(_END_OF_MADE, found.end())
+    for opening in _MADE.finditer(page.text):
+        end = page.text.find(_END_OF_MADE, opening.end())
         if end < 0:
-            raise PageError(f"{page.name}: the made part '{found[1]}' is not closed")
-        yield found[1], page.text[found.end() : end].strip("\n")
+            raise PageError(f"{page.name}: the made part '{opening[1]}' is not closed")
+        yield opening[1], page.text[opening.end() : end].strip("\n")
 
 
 def with_made(page: Page, blocks: Mapping[int, str], parts: Mapping[str, str]) -> str:
@@ -127,7 +127,7 @@ def with_made(page: Page, blocks: Mapping[int, str], parts: Mapping[str, str]) -
     text = "\n".join(lines) + "\n"
     for name, part in parts.items():
         opening = f"<!-- made: {name} -->"
-        before, found, rest = text.partition(opening)
-        if found:
+        before, mark, rest = text.partition(opening)
+        if mark:
             text = f"{before}{opening}\n{part}\n{rest[rest.index(_END_OF_MADE) :]}"
     return text

@@ -25,11 +25,11 @@ def take() -> str:
         building.start()
         console = building.session.console("127.0.0.1:0", allow_changes=True)
         with browser() as opened:
-            for name, (place, theme, width, height) in _PICTURES.items():
+            for name, (address, theme, width, height) in _PICTURES.items():
                 with page(opened, width, height, theme) as (shown, _):
                     shown.goto(console.url)
                     shown.wait_for_timeout(2_000)
-                    shown.goto(f"{console.url.partition('#')[0]}#/{place}")
+                    shown.goto(f"{console.url.partition('#')[0]}#/{address}")
                     shown.wait_for_timeout(6_000)
                     _prepare(name, shown)
                     shown.mouse.move(0, 0)

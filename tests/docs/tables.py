@@ -184,10 +184,10 @@ def functions() -> str:
     lines: list[str] = []
     for title, group in _GROUPS:
         lines += [f"## {title}", "", "| written | gives | for example | also called |", "| --- | --- | --- | --- |"]
-        for one in group:
-            example = f"`{_cell(EXAMPLES[one.name])}` is `{_cell(values[one.name])}`"
-            others = ", ".join(f"`{_cell(alias)}`" for alias in one.aliases)
-            lines.append(f"| `{_cell(one.usage)}` | {one.gives} | {example} | {others} |")
+        for function in group:
+            example = f"`{_cell(EXAMPLES[function.name])}` is `{_cell(values[function.name])}`"
+            others = ", ".join(f"`{_cell(alias)}`" for alias in function.aliases)
+            lines.append(f"| `{_cell(function.usage)}` | {function.gives} | {example} | {others} |")
         lines.append("")
     lines += ["## Aggregates", "", "| written | gives | also called |", "| --- | --- | --- |"]
     for each in AGGREGATE_FUNCTIONS:
@@ -240,8 +240,8 @@ def options() -> str:
 
 
 def error_classes() -> list[type[errors.TransomError]]:
-    found = [value for value in vars(errors).values() if isinstance(value, type)]
-    return [kind for kind in found if issubclass(kind, errors.TransomError)]
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    return [kind for kind in classes if issubclass(kind, errors.TransomError)]
 
 
 def error_table() -> str:
@@ -255,9 +255,9 @@ def commands() -> str:
     with patch.dict(os.environ):
         os.environ.pop("TRANSOM_RUNTIME", None)  # a default depends on it
         parser = command_parser()
-    (found,) = (one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
-    helps = {one.dest: one.help for one in found._choices_actions}
-    return "\n\n".join(_command(name, helps[name] or "", each) for name, each in found.choices.items())
+    (commands_of,) = (command for command in parser._actions if isinstance(command, argparse._SubParsersAction))
+    helps = {command.dest: command.help for command in commands_of._choices_actions}
+    return "\n\n".join(_command(name, helps[name] or "", each) for name, each in commands_of.choices.items())
 
 
 def _command(name: str, purpose: str, parser: argparse.ArgumentParser) -> str:
@@ -278,9 +278,9 @@ def _command(name: str, purpose: str, parser: argparse.ArgumentParser) -> str:
 def measured_joins() -> str:
     """What `transom bench multiway --json` has written down, of the machine with the fewest cores first."""
     reported = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("multiway*.json")]
-    reported.sort(key=lambda one: int(one["machine"]["cores"]))
+    reported.sort(key=lambda document: int(document["machine"]["cores"]))
     return "\n\n".join(
-        f"### On {one['machine']['cores']} cores\n\n{harness.text_of(MULTIWAY, one)}" for one in reported
+        f"### On {document['machine']['cores']} cores\n\n{harness.text_of(MULTIWAY, document)}" for document in reported
     )
 
 
@@ -288,9 +288,9 @@ def machines() -> str:
     """The files of results, and the machines that they are from."""
     lines = ["| file | cores | processor | memory | versions |", "| --- | --- | --- | --- | --- |"]
     for path in sorted(RESULTS.glob("*.json")):
-        one = json.loads(path.read_text(encoding="utf-8"))["machine"]
-        versions = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-        machine = f"{one['cores']} | {one['processor']} | {one['memory_gib']} GiB"
+        about = json.loads(path.read_text(encoding="utf-8"))["machine"]
+        versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        machine = f"{about['cores']} | {about['processor']} | {about['memory_gib']} GiB"
         lines.append(f"| [{path.name}]({path.name}) | {machine} | {versions} |")
     return "\n".join(lines)
 

@@ -76,8 +76,8 @@ class World:
 
     def branch(self) -> World:
         """Another world that begins with what this one knows."""
-        known = self.catalogue
-        copied = Catalogue(dict(known.relations), dict(known.sinks), dict(known.options))
+        catalogue = self.catalogue
+        copied = Catalogue(dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options))
         return World(self.page, self.made, copied, dict(self.rows), self.used)
 
     def run(self, section: Section) -> None:
@@ -128,7 +128,7 @@ class World:
         except TransomError as error:
             self.error = error
             return
-        queries = [one for one in planned if one.root is not None]
+        queries = [query for query in planned if query.root is not None]
         if len(queries) > 1:
             raise self._wrong(block, "one query a block, so that it is clear which one is answered")
         if queries:
@@ -232,15 +232,15 @@ def _runtimes(number: int) -> list[str]:
 
 
 def _answer_marks(requested: AwaitedQuery, rows: dict[str, list[Any]]) -> list[Mark]:
-    found: list[Answer] = []
+    answers: list[Answer] = []
     run_locally(
         requested.query,
         requested.planned.catalogue,
         rows,
         emit="lifetimes",
-        watch=lambda _, answer: found.append(answer),
+        watch=lambda _, answer: answers.append(answer),
     )
-    values = found[-1].values if found else []
+    values = answers[-1].values if answers else []
     if isinstance(requested.query, Stream):
         return [Mark(label(row), from_datetime(at), None, POINT) for at, *row in values]
     marks = [

@@ -40,9 +40,9 @@ def run(line: str, folder: Path) -> str:
     if program == "head":
         count, path = arguments
         return "".join((folder / path).read_text(encoding="utf-8").splitlines(keepends=True)[: int(count[1:])])
-    known = {"python": [sys.executable, "-W", "error", *arguments], "transom": command(*arguments)}
-    found = subprocess.run(
-        known[program], cwd=folder, env=environment(), capture_output=True, text=True, encoding="utf-8"
+    programs = {"python": [sys.executable, "-W", "error", *arguments], "transom": command(*arguments)}
+    ended = subprocess.run(
+        programs[program], cwd=folder, env=environment(), capture_output=True, text=True, encoding="utf-8"
     )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout

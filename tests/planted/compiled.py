@@ -44,23 +44,23 @@ class Module:
 
 @cache
 def read_module(source: str) -> Module:
-    found = Module()
+    module = Module()
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                found.imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                module.imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
             continue
         loop = isinstance(node, ast.FunctionDef) and bool(COMPILED & _names(*node.decorator_list))
         if isinstance(node, ast.FunctionDef) and not loop:
             continue
         for name in _defined(node):
-            found.uses[name] = _names(node)
-            found.texts[name] = ast.dump(node)
+            module.uses[name] = _names(node)
+            module.texts[name] = ast.dump(node)
             if isinstance(node, ast.FunctionDef):
-                found.loops.add(name)
+                module.loops.add(name)
                 for replaced in _names(*node.decorator_list) - COMPILED:  # loops call it by this name
-                    found.uses[replaced] = {name}
-    return found
+                    module.uses[replaced] = {name}
+    return module
 
 
 def changed_loops(modules: dict[str, Module], module: str, source: str) -> set[Definition]:
@@ -86,7 +86,7 @@ def changed_loops(modules: dict[str, Module], module: str, source: str) -> set[D
 def _reached(module: str, read: Module, changed: set[str]) -> set[str]:
     """By which names a module knows what changed; of a module that it imports as a whole, by that of the module."""
     own = {name for name in read.uses if f"{module}.{name}" in changed}
-    parents = {one.rpartition(".")[0] for one in changed}
+    parents = {name.rpartition(".")[0] for name in changed}
     return own | {name for name, origin in read.imported.items() if origin in changed or origin in parents}
 
 
@@ -102,4 +102,4 @@ def _defined(node: ast.stmt) -> list[str]:
 
 
 def _names(*nodes: ast.AST) -> set[str]:
-    return {found.id for node in nodes for found in ast.walk(node) if isinstance(found, ast.Name)}
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}

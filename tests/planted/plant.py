@@ -146,10 +146,10 @@ class Bed:
         """
         started = time.monotonic()
         self._plant(bug)
-        found: list[str] = []
+        catching: list[str] = []
         if caught_by is not None and (self.copy / caught_by.split("::")[0]).exists():
-            found = run_stage(self.copy, [caught_by], until, LONGEST_TEST, may_be_gone=True)
-        while not found:
+            catching = run_stage(self.copy, [caught_by], until, LONGEST_TEST, may_be_gone=True)
+        while not catching:
             failed = run_tests(self.copy, [*chosen, *(f"--deselect={test}" for test in sorted(failing))], until)
             if failed is None:
                 break
@@ -160,8 +160,8 @@ class Bed:
                     failing.add(failed)
                     self._plant(bug)
                     continue
-            found = [failed]
-        return Found(bug, found[0] if found else None, time.monotonic() - started)
+            catching = [failed]
+        return Found(bug, catching[0] if catching else None, time.monotonic() - started)
 
     def _plant(self, bug: Bug) -> None:
         self._renew()
@@ -203,8 +203,8 @@ def mirror(source: Path, target: Path) -> None:
             shutil.copy2(entry, at)
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int]:
-    return found.st_mtime_ns, found.st_size
+def _stamp(status: os.stat_result) -> tuple[int, int]:
+    return status.st_mtime_ns, status.st_size
 
 
 def run_tests(copy: Path, chosen: list[str], until: float) -> str | None:
@@ -307,7 +307,7 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: 
             planted(bug, (checkout / "src" / "transom" / bug.file).read_text(encoding="utf-8"))
         free: SimpleQueue[Bed] = SimpleQueue()
         beds = [Bed(Path(folder) / f"bed{i}") for i in range(jobs)]
-        known: dict[str, str] = json.loads(CAUGHT_BY.read_text(encoding="utf-8"))
+        hints: dict[str, str] = json.loads(CAUGHT_BY.read_text(encoding="utf-8"))
         beds[0].begin(checkout)
         chosen: list[str] = []
         if without_spark:
@@ -318,11 +318,11 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: 
             left_out = [
                 bug.name
                 for bug in bugs
-                if bug.name in known and (known[bug.name] in on_spark or known[bug.name].split("::")[0] in cannot_run)
+                if bug.name in hints and (hints[bug.name] in on_spark or hints[bug.name].split("::")[0] in cannot_run)
             ]
             bugs = [bug for bug in bugs if bug.name not in left_out]
             report(f"without Spark {len(left_out)} bugs are left out: {' '.join(left_out)}")
-        tests = sorted({known[bug.name] for bug in bugs if bug.name in known})
+        tests = sorted({hints[bug.name] for bug in bugs if bug.name in hints})
         report(f"{len(bugs)} bugs; first the {len(tests)} tests that are thought to catch them, without any")
         try:
             failing = beds[0].prepare(tests, jobs, until)
@@ -335,8 +335,8 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: 
         for bed in beds:
             free.put(bed)
 
-        def one(bug: Bug) -> Found:
-            hint = known.get(bug.name)
+        def plant_bug(bug: Bug) -> Found:
+            hint = hints.get(bug.name)
             if hint in failing:
                 return Found(bug, not_planted=FAILS_ANYWAY)
             with taken(free) as bed:
@@ -347,7 +347,7 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: 
                 except Broken as error:
                     return Found(bug, not_planted=f"its tests could not be run\n{error}")
 
-        for done in as_completed([workers.submit(one, bug) for bug in bugs]):
+        for done in as_completed([workers.submit(plant_bug, bug) for bug in bugs]):
             yield done.result()
 
 
@@ -373,19 +373,19 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="the result as JSON on standard output")
     arguments = parser.parse_args()
     bugs = [bug for bug in BUGS if arguments.only is None or bug.name in arguments.only]
-    found: list[Found] = []
+    results: list[Found] = []
     try:
         for done in plant_all(bugs, max(arguments.jobs, 1), arguments.without_spark, arguments.seconds):
-            found.append(done)
-            report(f"[{len(found)}/{len(bugs)}] {done}")
+            results.append(done)
+            report(f"[{len(results)}/{len(bugs)}] {done}")
     except (Broken, ValueError) as error:
         report(str(error))
         return 2
-    ended = [done for done in found if done.not_planted is None]
+    ended = [done for done in results if done.not_planted is None]
     missed = [done.bug.name for done in ended if done.caught_by is None]
-    not_planted = {done.bug.name: done.not_planted for done in found if done.not_planted is not None}
+    not_planted = {done.bug.name: done.not_planted for done in results if done.not_planted is not None}
     if arguments.only is None and not arguments.without_spark and not missed and not not_planted:
-        by = {done.bug.name: done.caught_by for done in found if done.caught_by and "::" in done.caught_by}
+        by = {done.bug.name: done.caught_by for done in results if done.caught_by and "::" in done.caught_by}
         in_order = {bug.name: by[bug.name] for bug in bugs if bug.name in by}
         CAUGHT_BY.write_text(json.dumps(in_order, indent=2) + "\n", encoding="utf-8")
     if arguments.json:

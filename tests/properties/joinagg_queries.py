@@ -77,7 +77,7 @@ class JoinAggregates(Generator):
         if family == "predicates" and len(aliases) == 2 and self.chance(35):
             keys = ()
             self.noted.operators.add("no key")
-        found = []
+        conditions = []
         for i in range(1, len(aliases)):
             for key in keys:
                 other = self.random.randrange(i)
@@ -85,33 +85,33 @@ class JoinAggregates(Generator):
                     continue
                 sides = [f"{aliases[other]}.{key}", f"{aliases[i]}.{key}"]
                 self.random.shuffle(sides)
-                found.append(" = ".join(sides))
+                conditions.append(" = ".join(sides))
         if family == "predicates" or (family == "anything" and self.chance(30)):
             first, second = self.random.sample(columns, 2)
             pairs = [(a.name, b.name) for a in first for b in second if a.type == b.type]
             a, b = self.pick(pairs)
-            found.append(f"{a} {self.pick(('<', '<=', '<>', '>='))} {b}")
+            conditions.append(f"{a} {self.pick(('<', '<=', '<>', '>='))} {b}")
             self.noted.operators.add("predicate between inputs")
-        return found
+        return conditions
 
     def grouped_by(self, family: str, columns: list[Column]) -> list[str]:
         if self.chance(40):
             self.noted.operators.add("over everything")
             return []
         self.noted.operators.add("by columns")
-        found = []
+        names = []
         for column in self.some(columns, 2):
             name = column.name
             if self.chance(15):
                 name = f"COALESCE({name}, 'none')" if column.type == "text" else f"({name} IS NULL)"
-            found.append(name)
+            names.append(name)
         if family == "anything" and self.chance(15):
             texts = [column.name for column in columns if column.type == "text"]
-            found.append(f"({texts[0]} || {texts[-1]})")
-        return found
+            names.append(f"({texts[0]} || {texts[-1]})")
+        return names
 
     def called(self, family: str, columns: list[Column]) -> list[str]:
-        found = []
+        calls = []
         for _ in range(self.random.randint(1, 3)):
             column = self.pick(columns)
             options = ["COUNT(*)", f"COUNT({column.name})", f"MIN({column.name})", f"MAX({column.name})"]
@@ -134,5 +134,5 @@ class JoinAggregates(Generator):
                     options.append(f"SUM({floats[0]} + {floats[-1]})")
             call = self.pick(options)
             self.noted.operators.add(call.split("(")[0].lower() + (" distinct" if "DISTINCT" in call else ""))
-            found.append(call)
-        return found
+            calls.append(call)
+        return calls

@@ -71,13 +71,13 @@ class MultiwayJoins(Generator):
                 self.equal(f"{self.pick(aliases[:i])}.{k}", f"{aliases[i]}.{k}") for i in range(1, count) for k in keys
             ]
         if family == "anything":
-            found = []
+            conditions = []
             for _ in range(self.random.randint(count - 2, count)):
                 first, second = self.random.sample(columns, 2)
                 pairs = [(a.name, b.name) for a in first for b in second if a.type == b.type]
                 a, b = self.pick(pairs)
-                found.append(self.equal(a, b) if self.chance(70) else f"{a} {self.pick(('<', '<=', '<>'))} {b}")
-            return found
+                conditions.append(self.equal(a, b) if self.chance(70) else f"{a} {self.pick(('<', '<=', '<>'))} {b}")
+            return conditions
         edges = {
             "chain": [(i, i + 1) for i in range(count - 1)],
             "star": [(0, i) for i in range(1, count)],
@@ -85,12 +85,12 @@ class MultiwayJoins(Generator):
         }[family]
         return [self.edge(aliases[a], aliases[b], n) for n, (a, b) in enumerate(edges)]
 
-    def edge(self, one: str, other: str, number: int) -> str:
+    def edge(self, left: str, right: str, number: int) -> str:
         """On the columns by turns; those of integers may be different ones."""
         name = ("k", "x", "g", "k", "f")[number % 5]
         if name in ("k", "x") and self.chance(30):
-            return self.equal(f"{one}.{name}", f"{other}.{self.pick(('k', 'x'))}")
-        return self.equal(f"{one}.{name}", f"{other}.{name}")
+            return self.equal(f"{left}.{name}", f"{right}.{self.pick(('k', 'x'))}")
+        return self.equal(f"{left}.{name}", f"{right}.{name}")
 
     def equal(self, *sides: str) -> str:
         sides_in_any_order = list(sides)

@@ -204,11 +204,11 @@ class Generator:
             if i == 0 or not self.repeated():
                 source = self.source(depth if i == 0 else max(depth - 1, 0))
             alias = self.alias()
-            mine = self.qualified(source, alias)
+            of_source = self.qualified(source, alias)
             parts.append(f"{source.text} AS {alias}")
             if i:
-                conditions += self.equalities(columns, mine)
-            columns += mine
+                conditions += self.equalities(columns, of_source)
+            columns += of_source
         self.joined -= inputs - 1
         if self.chance(20):
             conditions.append(self.predicate(columns, 1))
@@ -254,8 +254,8 @@ class Generator:
         self.noted.operators.add("natural" if natural else "using")
         merged = [Column(name, types[0][name]) for name in using]
         rest = [
-            [Column(f"{alias}.{name}", type_) for name, type_ in known.items() if name not in using]
-            for known, alias in zip(types, aliases, strict=True)
+            [Column(f"{alias}.{name}", type_) for name, type_ in typed.items() if name not in using]
+            for typed, alias in zip(types, aliases, strict=True)
         ]
         there = [*merged, *rest[0], *([] if kind in ("SEMI", "ANTI") else rest[1])]
         items, out = self.items(there)
@@ -273,7 +273,7 @@ class Generator:
         columns: list[Column] = []
         conditions: list[str] = []
         for i, alias in enumerate(aliases):
-            mine = self.qualified(Source("", stream), alias)
+            of_stream = self.qualified(Source("", stream), alias)
             if i:
                 before = self.pick(aliases[:i])
                 low, high = self.random.randint(0, 4), self.random.randint(2, 6)
@@ -283,8 +283,8 @@ class Generator:
                     f"{alias}.ts <{self.pick(('=', ''))} {before}.ts + INTERVAL '{high}' SECOND",
                 )
                 conditions += bounds if self.chance(75) else [self.pick((*bounds, f"{before}.ts = {alias}.ts"))]
-                conditions += self.equalities(columns, mine) if self.chance(60) else []
-            columns += mine
+                conditions += self.equalities(columns, of_stream) if self.chance(60) else []
+            columns += of_stream
         if len(names) == 2 and self.chance(50):
             made = self.timed_partners(names, aliases, columns, " AND ".join(conditions))
             if not self.chance(20):
@@ -348,14 +348,14 @@ class Generator:
         self.joined += 1
         source, alias = self.source(0), self.alias()
         self.joined -= 1
-        mine = self.qualified(source, alias)
-        conditions = self.equalities(around, mine)
+        of_source = self.qualified(source, alias)
+        conditions = self.equalities(around, of_source)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        column = self.pick(mine)
+        column = self.pick(of_source)
         if self.chance(30):
-            order = self.sorted_by(self.pick(mine).name)
+            order = self.sorted_by(self.pick(of_source).name)
             return f"(SELECT {column.name} FROM {source.text} AS {alias}{where} ORDER BY {order} LIMIT 1)", column.type
-        call, type_ = self.pick(self.calls(mine))
+        call, type_ = self.pick(self.calls(of_source))
         return f"(SELECT {call} FROM {source.text} AS {alias}{where})", type_
 
     def lateral(self, depth: int) -> Source:
@@ -430,19 +430,19 @@ class Generator:
     def asked(self, around: list[Column], depth: int) -> str:
         """EXISTS or IN of a sub-query that knows the row around it in one way or another, or not at all."""
         source, alias = self.source(max(depth - 1, 0)), self.alias()
-        mine = self.qualified(source, alias)
+        inner = self.qualified(source, alias)
         negated = "NOT " if self.chance(50) else ""
-        fitting = [(a, b) for a in around for b in mine if a.type == b.type]
+        fitting = [(a, b) for a in around for b in inner if a.type == b.type]
         likely = [(a, b) for a, b in fitting if a.type in ("int", "text")] or fitting
-        conditions = self.equalities(around, mine) if self.chance(60) else []
+        conditions = self.equalities(around, inner) if self.chance(60) else []
         if self.chance(25):
-            conditions.append(self.predicate(mine, 1))
+            conditions.append(self.predicate(inner, 1))
         if fitting and self.chance(25):
             a, b = self.pick(likely)
             conditions.append(f"{a.name} {self.pick(('<', '<>', '>='))} {b.name}")
             self.noted.operators.add("correlated by an inequality")
         if depth and self.chance(15):
-            conditions.append(self.asked(around + mine, 0))
+            conditions.append(self.asked(around + inner, 0))
             self.noted.operators.add("sub-query in a sub-query")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         if likely and self.chance(50):
@@ -469,7 +469,7 @@ class Generator:
                 call = b.name
             return f"{a.name} {compared} (SELECT {call} FROM {source.text} AS {alias}{where})"
         self.noted.operators.add(f"{negated.lower()}exists")
-        key = self.pick(mine).name
+        key = self.pick(inner).name
         tail = self.pick(("", "", "", f" GROUP BY {key} HAVING COUNT(*) > 1", " HAVING COUNT(*) <> 1"))
         what = {"": "*", " H": "COUNT(*)"}.get(tail[:2], key)
         return f"{negated}EXISTS (SELECT {what} FROM {source.text} AS {alias}{where}{tail})"

@@ -135,8 +135,8 @@ class Trial:
     # --- checks ------------------------------------------------------------------------------------------------------
 
     def ledgers(self) -> list[tuple[int, int, int, int]]:
-        found = [self.group.work.ledger_of(requested.member.name) for requested in self.here]
-        return [(each.due, each.processed, each.shed, each.pending) for each in found]
+        ledgers = [self.group.work.ledger_of(requested.member.name) for requested in self.here]
+        return [(each.due, each.processed, each.shed, each.pending) for each in ledgers]
 
     def check_ledgers(self) -> None:
         assert all(due == processed + shed + pending for due, processed, shed, pending in self.ledgers())
@@ -161,20 +161,20 @@ class Trial:
     def check_partial(self, requested: AskedQuery) -> int:
         """Nothing is there that should not be, and every pair that is missing began with a lost row; how many are."""
         lost = self._lost(requested)
-        expected, found = self.expected(requested), requested.answer.history()
-        if isinstance(expected, StreamHistory) and isinstance(found, StreamHistory):
+        expected, given = self.expected(requested), requested.answer.history()
+        if isinstance(expected, StreamHistory) and isinstance(given, StreamHistory):
             gone = 0
-            for instant in {*expected.instants, *found.instants}:
-                right, there = Counter(expected.rows(instant)), Counter(found.rows(instant))
+            for instant in {*expected.instants, *given.instants}:
+                right, there = Counter(expected.rows(instant)), Counter(given.rows(instant))
                 assert not there - right, f"{requested.text}: pairs that there are not, at {instant}"
                 missing = right - there
                 assert not missing or instant in lost, f"{requested.text}: {missing} at {instant}, lost was {lost}"
                 gone += sum(missing.values())
             return gone
-        assert isinstance(expected, RelationHistory) and isinstance(found, RelationHistory)
+        assert isinstance(expected, RelationHistory) and isinstance(given, RelationHistory)
         partial = 0
-        for instant in self._instants(requested, expected, found):
-            right, there = expected.snapshot(instant), found.snapshot(instant)
+        for instant in self._instants(requested, expected, given):
+            right, there = expected.snapshot(instant), given.snapshot(instant)
             if not requested.counts:
                 assert not there - right, f"{requested.text}: pairs that there are not, at {instant}"
             if right != there:
@@ -198,8 +198,8 @@ class Trial:
     def _instants(self, requested: AskedQuery, *histories: History) -> set[int]:
         """Where something may change."""
         lost = self._lost(requested)
-        found = {t for history in histories for t in history.instants if t < FOREVER}
-        return found | lost | {t + window for t in lost for window in requested.windows if window < UNBOUNDED}
+        instants = {t for history in histories for t in history.instants if t < FOREVER}
+        return instants | lost | {t + window for t in lost for window in requested.windows if window < UNBOUNDED}
 
 
 def trial_of(random: Random, policy: str, overload: str, *, keyed: bool = False) -> Trial:

@@ -57,15 +57,15 @@ def _seeds(name: str, count: int) -> list[int]:
     if NIGHTLY:
         fresh = Random()
         return [fresh.randrange(1 << 48) for _ in range(count)]
-    found = _kept().get(name, [])
-    assert len(found) >= count, f"{len(found)} seeds are kept for '{name}', {count} are wanted: make seeds"
-    return found[:count]
+    kept = _kept().get(name, [])
+    assert len(kept) >= count, f"{len(kept)} seeds are kept for '{name}', {count} are wanted: make seeds"
+    return kept[:count]
 
 
 @cache
 def _kept() -> dict[str, list[int]]:
-    found: dict[str, list[int]] = json.loads(KEPT.read_text(encoding="utf-8"))
-    return found
+    kept: dict[str, list[int]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return kept
 
 
 def _choose(folder: Path, name: str, count: int, check: Callable[[int], None], seen: Mapping[str, int]) -> None:
@@ -104,12 +104,12 @@ def _weight(what: object) -> float:
 
 def gather(folder: Path) -> None:
     """Write what was chosen beside this module, sorted, a property a line."""
-    found: dict[str, list[int]] = {}
+    seeds_of: dict[str, list[int]] = {}
     for path in sorted(folder.glob("*.json")):
-        found |= json.loads(path.read_text(encoding="utf-8"))
-    lines = [f"  {json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found)]
+        seeds_of |= json.loads(path.read_text(encoding="utf-8"))
+    lines = [f"  {json.dumps(name)}: {json.dumps(seeds_of[name])}" for name in sorted(seeds_of)]
     KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    print(f"{sum(map(len, found.values()))} seeds of {len(found)} properties")
+    print(f"{sum(map(len, seeds_of.values()))} seeds of {len(seeds_of)} properties")
 
 
 if __name__ == "__main__":

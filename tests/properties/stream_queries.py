@@ -49,13 +49,13 @@ class StreamGenerator(Generator):
             if self.chance(20):
                 inner = self.group(0)
                 table = Source(f"({inner.text})", inner.columns)
-            mine = self.qualified(table, other)
-            conditions = self.equalities(columns, mine)
+            joined = self.qualified(table, other)
+            conditions = self.equalities(columns, joined)
             if not conditions or self.chance(20):
-                conditions.append(self.predicate(columns + mine, 1))
+                conditions.append(self.predicate(columns + joined, 1))
             on = " AND ".join(conditions)
             text += f" {kind}JOIN {table.text} FOR SYSTEM_TIME AS OF {alias}.ts AS {other} ON {on}"
-            columns += mine
+            columns += joined
         where = self.where(columns, 30)
         items, out = self.items(columns)
         return Source(f"SELECT {items} FROM {text}{where}", out)

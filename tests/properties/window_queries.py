@@ -48,18 +48,18 @@ class WindowGenerator(Generator):
         own = [column for column in columns if column.type != "stamp"]
         if not own:
             return self.some(bounds, 2)
-        found = super().keys(tuple(own))
-        return [*found, self.pick(bounds)] if bounds and self.chance(75) else found
+        keys = super().keys(tuple(own))
+        return [*keys, self.pick(bounds)] if bounds and self.chance(75) else keys
 
     def equalities(self, left: list[Column], right: list[Column]) -> list[str]:
         rest = [column for column in right if column.type != "stamp"]
-        found = super().equalities([column for column in left if column.type != "stamp"], rest)
+        conditions = super().equalities([column for column in left if column.type != "stamp"], rest)
         bounds = [[column.name for column in side if column.type == "stamp"] for side in (left, right)]
         if all(bounds) and self.chance(75):
-            one, other = (self.pick(side) for side in bounds)
-            same = [name for name in bounds[1] if name.split(".")[1] == one.split(".")[1]]
-            found.append(f"{one} = {same[0] if same and self.chance(80) else other}")
-        return found
+            left_bound, right_bound = (self.pick(side) for side in bounds)
+            same = [name for name in bounds[1] if name.split(".")[1] == left_bound.split(".")[1]]
+            conditions.append(f"{left_bound} = {same[0] if same and self.chance(80) else right_bound}")
+        return conditions
 
     def predicate(self, columns: list[Column], depth: int) -> str:
         own = [column for column in columns if column.type != "stamp"]

@@ -59,52 +59,80 @@ def declare(session: Session) -> None:
     assert same(1) == 1
 
 
-def of_input(one: InputStatus) -> list[object]:
-    leap: Leap | None = one.leap
+def of_input(status: InputStatus) -> list[object]:
+    leap: Leap | None = status.leap
     leapt = [] if leap is None else [leap.before, leap.to, leap.late]
-    return [one.name, one.rows_in, one.used, one.late, one.rejected, one.waiting, one.watermark, one.ended, *leapt]
+    return [
+        status.name,
+        status.rows_in,
+        status.used,
+        status.late,
+        status.rejected,
+        status.waiting,
+        status.watermark,
+        status.ended,
+        *leapt,
+    ]
 
 
-def of_operator(one: OperatorStatus) -> list[object]:
-    kept = [one.state_rows, one.state_bytes, one.seconds, one.slides, one.changes]
-    return [one.number, one.operator, one.tactic, one.rows_in, one.rows_out, one.ends, *kept]
+def of_operator(status: OperatorStatus) -> list[object]:
+    kept = [status.state_rows, status.state_bytes, status.seconds, status.slides, status.changes]
+    return [status.number, status.operator, status.tactic, status.rows_in, status.rows_out, status.ends, *kept]
 
 
-def of_partition(one: PartitionStatus) -> list[object]:
-    return [one.stage, one.partition, one.rows_in, one.state_rows, one.state_bytes, one.seconds]
+def of_partition(status: PartitionStatus) -> list[object]:
+    return [status.stage, status.partition, status.rows_in, status.state_rows, status.state_bytes, status.seconds]
 
 
-def of_slides(one: SlideStatus) -> list[object]:
-    report: SlideReport = one.report
+def of_slides(status: SlideStatus) -> list[object]:
+    report: SlideReport = status.report
     counts = [report.complete, report.put_off, report.completed_later, report.delay_total, report.delay_most]
     sizes = [report.peak_bytes, report.bytes_written, report.bytes_read, report.recent, report.recent_tactics]
-    return [*counts, *sizes, report.tactics, report.totals(), report.lines(), one.estimates, one.waiting, one.lines()]
+    return [
+        *counts,
+        *sizes,
+        report.tactics,
+        report.totals(),
+        report.lines(),
+        status.estimates,
+        status.waiting,
+        status.lines(),
+    ]
 
 
-def of_time(one: Latency) -> list[float]:
-    return [one.count, one.p50, one.p99, one.p999, one.max]
+def of_time(latency: Latency) -> list[float]:
+    return [latency.count, latency.p50, latency.p99, latency.p999, latency.max]
 
 
-def of_overload(one: OverloadStatus) -> list[object]:
-    return [one.policy, one.method, one.on_overload, one.due, one.processed, one.shed, one.pending, one.partial]
+def of_overload(status: OverloadStatus) -> list[object]:
+    return [
+        status.policy,
+        status.method,
+        status.on_overload,
+        status.due,
+        status.processed,
+        status.shed,
+        status.pending,
+        status.partial,
+    ]
 
 
 def figures(status: Status) -> list[object]:
     """Of the parts that a query may have, those that it has."""
-    found: list[object] = [status.name, status.progress, status.held_back_by, status.rows_out, status.steps]
-    found += [of_input(one) for one in status.inputs] + [of_operator(one) for one in status.operators]
-    found += [of_partition(one) for one in status.partitions]
-    found += [] if status.slides is None else [of_slides(status.slides)]
-    found += [] if status.latency is None else [of_time(status.latency)]
-    found += [] if status.overload is None else [of_overload(status.overload)]
-    return [*found, [one.reasons for one in status.inputs], status.finished]
+    values: list[object] = [status.name, status.progress, status.held_back_by, status.rows_out, status.steps]
+    values += [of_input(each) for each in status.inputs] + [of_operator(each) for each in status.operators]
+    values += [of_partition(each) for each in status.partitions]
+    values += [] if status.slides is None else [of_slides(status.slides)]
+    values += [] if status.latency is None else [of_time(status.latency)]
+    values += [] if status.overload is None else [of_overload(status.overload)]
+    return [*values, [each.reasons for each in status.inputs], status.finished]
 
 
 def look(result: Result) -> list[str]:
     status = result.status
     assert status is not None
-    found = [str(row["floor"]) for row in result.to_pylist()]
-    return [*map(str, figures(status)), *found, str(len(result)), result.statement, str(result.text)]
+    floors = [str(row["floor"]) for row in result.to_pylist()]
+    return [*map(str, figures(status)), *floors, str(len(result)), result.statement, str(result.text)]
 
 
 def ask(session: Session) -> Query:
@@ -132,7 +160,10 @@ def watch(query: StreamingQuery, seen: list[Progress]) -> None:
         (last.query, last.rows_in, last.rows_per_second, last.seconds, last.progress),
         [each.batch for each in query.recent_progress],
     )
-    kept = [f"#{one.number} {one.operator} {one.tactic} {one.state_rows} {one.state_bytes}" for one in last.operators]
+    kept = [
+        f"#{operator.number} {operator.operator} {operator.tactic} {operator.state_rows} {operator.state_bytes}"
+        for operator in last.operators
+    ]
     print(kept, query.explain(), look(query.result), query.stop(timeout=60).finished, query)
 
 

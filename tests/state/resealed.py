@@ -141,7 +141,7 @@ def resealed(data: bytes, drawn: random.Random) -> bytes:
     arrays: list[dict[str, Any]] = []
     numbers: list[dict[str, Any]] = []
     _collect(tree, arrays, numbers)
-    full = [one for one in arrays if blobs[one["at"]] and one["array"] == "<i8"]
+    full = [array for array in arrays if blobs[array["at"]] and array["array"] == "<i8"]
     for _ in range(drawn.choice((1, 1, 1, 2, 5))):
         if drawn.random() < 0.1:
             drawn.choice(numbers)["v"] = drawn.choice(_ODD)

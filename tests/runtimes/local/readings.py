@@ -54,13 +54,13 @@ def read_rows(path: Path) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for file in files:
         if file.suffix == ".parquet":
-            found: Iterable[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
+            records: Iterable[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
         elif file.suffix == ".csv":
             options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
-            found = pyarrow.csv.read_csv(file, convert_options=options).to_pylist() if file.stat().st_size else []
+            records = pyarrow.csv.read_csv(file, convert_options=options).to_pylist() if file.stat().st_size else []
         else:
-            found = [json.loads(line) for line in file.read_text().splitlines()]
-        rows += [tuple(str(value) for value in row.values()) for row in found]
+            records = [json.loads(line) for line in file.read_text().splitlines()]
+        rows += [tuple(str(value) for value in row.values()) for row in records]
     return rows
 
 

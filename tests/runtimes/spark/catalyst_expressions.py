@@ -147,8 +147,8 @@ def _pool(kind: str) -> list[Expression]:
     if kind in CONSTANTS:
         return [constant(value) for value in CONSTANTS[kind]]
     if kind in ("array", "struct"):
-        one, other = column(TYPES.index(INTEGER)), column(TYPES.index(INTEGER) + len(TYPES))
-        return [resolve("list_value", (one, other)) if kind == "array" else struct_of(("p",), (one,))]
+        left, right = column(TYPES.index(INTEGER)), column(TYPES.index(INTEGER) + len(TYPES))
+        return [resolve("list_value", (left, right)) if kind == "array" else struct_of(("p",), (left,))]
     return [column(TYPES.index(type_) + shift) for shift in (0, len(TYPES)) for type_ in KINDS.get(kind, TYPES)]
 
 

@@ -55,12 +55,12 @@ class Driven:
 
 
 def standing(text: str) -> list[Planned]:
-    return [one for one in read_program(text, Catalogue()) if one.standing]
+    return [query for query in read_program(text, Catalogue()) if query.standing]
 
 
 def shown(folder: Path) -> dict[str, list[str]]:
     """What a reader finds in the folders `out` and `dead_letters`, by file; the rows of a file are sorted."""
-    found: dict[str, list[str]] = {}
+    rows_in: dict[str, list[str]] = {}
     for kind in ("out", "side"):
         for path in sorted((folder / kind).rglob("*")):
             parts = path.relative_to(folder / kind).parts
@@ -70,8 +70,8 @@ def shown(folder: Path) -> dict[str, list[str]]:
                 rows = [json.dumps(row, default=str) for row in pyarrow.parquet.read_table(path).to_pylist()]
             else:
                 rows = path.read_text().splitlines()
-            found["/".join((kind, *parts))] = sorted(rows)
-    return found
+            rows_in["/".join((kind, *parts))] = sorted(rows)
+    return rows_in
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -86,17 +86,17 @@ def main(order: str) -> None:
     pause = None if given["pause"] is None else Pause(**given["pause"])
     spark = launch.start(2, master=given["master"], lasting=False)
     folder = Path(given["folder"])
-    for one in standing(given["before"]) + standing(given["text"]):
-        assert one.sink is not None
-        name = one.sink.name
+    for planned in standing(given["before"]) + standing(given["text"]):
+        assert planned.sink is not None
+        name = planned.sink.name
         query = spark_query(
-            one,
+            planned,
             spark,
             open_source,
-            open_files(one.sink.properties),
+            open_files(planned.sink.properties),
             PausingQuery,
             open_dead_letters=open_files({"path": f"{folder}/side/{name}/", "format": "jsonl"}),
-            emit=one.sink.emit,
+            emit=planned.sink.emit,
             checkpoint=f"{folder}/checkpoint/{name}",
             name=name,
             pause=pause if name == given["paused"] else None,

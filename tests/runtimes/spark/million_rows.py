@@ -73,16 +73,18 @@ def rows_of(folder: Path) -> pa.Table:
 
 
 def run_locally(text: str) -> None:
-    for one in standing(text):
-        assert one.sink is not None
-        sink = open_files(one.sink.properties)
-        LocalRun([LocalJob([QuerySpec(one, one.sink.name, one.sink.emit, sink)], open_source)], every=1).run()
+    for planned in standing(text):
+        assert planned.sink is not None
+        sink = open_files(planned.sink.properties)
+        LocalRun(
+            [LocalJob([QuerySpec(planned, planned.sink.name, planned.sink.emit, sink)], open_source)], every=1
+        ).run()
 
 
-def check_equal(found: Path, expected: Path) -> None:
+def check_equal(answer: Path, expected: Path) -> None:
     """The answers below two folders have the same rows, many of them, and both partitions have written."""
     for name, least in (("matches", 100_000), ("totals", 1_000)):
-        rows = rows_of(found / "out" / name)
+        rows = rows_of(answer / "out" / name)
         assert rows.num_rows > least and rows.equals(rows_of(expected / "out" / name)), name
-        parts = {path.stem.rpartition("-")[2] for path in (found / "out" / name).glob("*.parquet")}
+        parts = {path.stem.rpartition("-")[2] for path in (answer / "out" / name).glob("*.parquet")}
         assert parts == {"0000", "0001"}, "both partitions have written"

@@ -72,8 +72,8 @@ class OnStandalone:
 
     def became(self, driver: subprocess.Popen[bytes]) -> dict[str, str]:
         assert driver.returncode == 0, Path(self.watched[0], "said").read_text()[-5000:]
-        found: dict[str, str] = json.loads(Path(self.watched[0], "became").read_text())
-        return found
+        answers: dict[str, str] = json.loads(Path(self.watched[0], "became").read_text())
+        return answers
 
 
 def end(driver: subprocess.Popen[bytes]) -> None:
@@ -124,8 +124,8 @@ def main(order: str) -> None:
             became[step.name] = f"{type(error).__name__}: {error}" + (f" and left {left}" if left else "")
         print(f"{step.name}: {time.perf_counter() - began:.1f} s", flush=True)
     root = spark.sparkContext._jvm.org.apache.hadoop.fs.Path("/")  # type: ignore[union-attr]
-    found = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
-    became["root"] = " ".join(each.getPath().getName() for each in found)
+    in_root = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).listStatus(root)
+    became["root"] = " ".join(each.getPath().getName() for each in in_root)
     spark.stop()
     Path(given["watched"][0], "became").write_text(json.dumps(became))
 

@@ -31,11 +31,11 @@ def command(pid: int) -> str:
 
 def descendants(pid: int) -> set[int]:
     parents = {int(name): parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
-    found, new = set[int](), {pid}
+    below, new = set[int](), {pid}
     while new:
-        new = {child for child, of in parents.items() if of in new} - found
-        found |= new
-    return found
+        new = {child for child, of in parents.items() if of in new} - below
+        below |= new
+    return below
 
 
 def kill(pids: Iterable[int]) -> None:

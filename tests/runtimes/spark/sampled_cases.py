@@ -53,22 +53,22 @@ def all_cases() -> list[Sampled]:
 
 def kept_sample() -> list[Sampled]:
     names: list[str] = json.loads(KEPT.read_text(encoding="utf-8"))
-    found = {case.id: case for case in _planned(frozenset(names)) if case.kinds}
-    assert found.keys() == set(names), f"no such cases: {sorted(set(names) - found.keys())}; make seeds"
-    return [found[name] for name in names]
+    cases = {case.id: case for case in _planned(frozenset(names)) if case.kinds}
+    assert cases.keys() == set(names), f"no such cases: {sorted(set(names) - cases.keys())}; make seeds"
+    return [cases[name] for name in names]
 
 
-def sample(known: list[Sampled]) -> list[Sampled]:
+def sample(cases: list[Sampled]) -> list[Sampled]:
     """Some in which every kind occurs that occurs in any: the one first that shows most of what is missing.
 
     Of operators over each other as many as there are: all of them run in partitions, where nothing is different for
     them.
     """
     chosen: list[Sampled] = []
-    missing = frozenset().union(*(case.kinds for case in known))
+    missing = frozenset().union(*(case.kinds for case in cases))
     pairs = frozenset(kind for kind in missing if OVER in kind)
     missing -= pairs
-    left = list(known)
+    left = list(cases)
     while left and (missing or len(chosen) < SAMPLE):
         best = max(left, key=lambda case: (len(case.kinds & missing), len(case.kinds & pairs), len(case.kinds)))
         left.remove(best)
@@ -128,8 +128,13 @@ def _kinds(query: Node, catalogue: Catalogue) -> frozenset[str]:
     operators = list(root.walk())
     fragments, stages = (min(count, MANY) for count in (len(layout.fragments), layout.stage_count))
     shape = [f"{fragments} fragments", f"{stages} stages", f"answer {type(query).__name__}"]
-    below = [f"{one.kind}{OVER}{child.kind}" for one in operators for child in one.inputs if one.kind != "Project"]
-    return frozenset([f"{one.kind} {one.tactic.name}" for one in operators] + shape + below)
+    below = [
+        f"{operator.kind}{OVER}{child.kind}"
+        for operator in operators
+        for child in operator.inputs
+        if operator.kind != "Project"
+    ]
+    return frozenset([f"{operator.kind} {operator.tactic.name}" for operator in operators] + shape + below)
 
 
 if __name__ == "__main__":

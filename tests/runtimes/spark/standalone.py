@@ -228,9 +228,9 @@ def _said(folder: Path, pattern: str, process: subprocess.Popen[bytes], file: st
     end = time.monotonic() + PATIENCE
     while True:
         text = (folder / file).read_text() if (folder / file).exists() else ""
-        found = re.search(pattern, text)
-        if found is not None:
-            return found[1]
+        match = re.search(pattern, text)
+        if match is not None:
+            return match[1]
         assert process.poll() is None and time.monotonic() < end, (folder / "said").read_text()
         time.sleep(0.05)
 
