@@ -105,7 +105,7 @@ def test_a_wrong_query_is_pointed_at_with_its_remedy(
     code, out, err = outcome(capsys, "check", path)
     assert (code, out) == (1, "")
     judge(marked, what, remedy, err, path)
-    assert [found.name for found in tmp_path.iterdir()] == ["wrong.cql"]
+    assert [file.name for file in tmp_path.iterdir()] == ["wrong.cql"]
 
 
 @pytest.mark.nightly
@@ -113,9 +113,9 @@ def test_the_command_itself_says_the_same(tmp_path: Path) -> None:
     marked, what, remedy = WRONG[7]
     path = tmp_path / "wrong.cql"
     path.write_text(DECLARED + unmarked(marked)[0])
-    found = transom("check", path)
-    assert (found.returncode, found.stdout) == (1, "")
-    judge(marked, what, remedy, found.stderr, path)
+    ended = transom("check", path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    judge(marked, what, remedy, ended.stderr, path)
 
 
 def test_what_they_are_wrong_about_is_right_without_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

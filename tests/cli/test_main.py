@@ -129,9 +129,9 @@ def test_errors_end_with_a_code_and_a_sentence(
 
     monkeypatch.setattr("transom.cli.bench_command.main", fail)
     monkeypatch.delenv("TRANSOM_DEBUG", raising=False)
-    found = outcome(capsys, "bench")
-    assert found[0] == code
-    assert found[2].startswith(reported) and "Traceback" not in found[2]
+    code_out_err = outcome(capsys, "bench")
+    assert code_out_err[0] == code
+    assert code_out_err[2].startswith(reported) and "Traceback" not in code_out_err[2]
 
 
 def test_the_debug_variable_shows_where_a_bug_is(monkeypatch: pytest.MonkeyPatch) -> None:

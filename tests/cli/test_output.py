@@ -30,11 +30,11 @@ def ran(arguments: list[str], output: str, **variables: str) -> subprocess.Compl
 @pytest.mark.parametrize("arguments", first_of(("run", "--runtime", "local"), ("check",)))
 def test_a_full_disk_behind_standard_output_is_reported(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     path = write_project(tmp_path, BARE)
-    found = ran(command(*arguments, path), "/dev/full")
-    assert found.returncode == 1
+    ended = ran(command(*arguments, path), "/dev/full")
+    assert ended.returncode == 1
     reported = "error: standard output cannot be written: No space left on device\n  make room where it goes"
-    assert without_notices(found.stderr.decode()).startswith(reported), found.stderr
-    assert b"Exception" not in found.stderr and b"bug" not in found.stderr
+    assert without_notices(ended.stderr.decode()).startswith(reported), ended.stderr
+    assert b"Exception" not in ended.stderr and b"bug" not in ended.stderr
 
 
 @pytest.mark.nightly
@@ -46,18 +46,18 @@ def test_letters_that_the_output_does_not_have_are_written_out(tmp_path: Path, s
     path = write_project(tmp_path, BARE)
     (tmp_path / "data" / "s.csv").write_text("ts,k,a\n2024-05-01 00:00:01,été,1\n")
     output = tmp_path / "output"
-    found = ran(command("run", "--runtime", "local", "--format", style, path), str(output), PYTHONIOENCODING="ascii")
-    assert (found.returncode, output.read_bytes().count(line)) == (0, 1), (found.stderr, output.read_bytes())
+    ended = ran(command("run", "--runtime", "local", "--format", style, path), str(output), PYTHONIOENCODING="ascii")
+    assert (ended.returncode, output.read_bytes().count(line)) == (0, 1), (ended.stderr, output.read_bytes())
 
 
 @pytest.mark.nightly
 def test_a_closed_output_is_nowhere(tmp_path: Path) -> None:
     path = write_project(tmp_path, BARE)
     arguments = command("run", "--runtime", "local", path)
-    found = subprocess.run(
+    ended = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *arguments], env=environment(), stderr=subprocess.PIPE, check=False
     )
-    assert found.returncode == 0 and b"to the end of its input" in found.stderr
+    assert ended.returncode == 0 and b"to the end of its input" in ended.stderr
 
 
 ESCAPE = "\x1b]0;owned\x07"

@@ -46,8 +46,8 @@ def test_paths_in_the_file_begin_at_its_folder_and_those_of_options_at_the_curre
 ) -> None:
     write_project(tmp_path / "project")
     monkeypatch.chdir(tmp_path)
-    found = outcome(capsys, "run", "project/query.cql", "--dead-letters", "refused", "--set", "batch_rows=2")
-    assert found == (0, "", LEDGER)
+    code_out_err = outcome(capsys, "run", "project/query.cql", "--dead-letters", "refused", "--set", "batch_rows=2")
+    assert code_out_err == (0, "", LEDGER)
     assert (tmp_path / "project" / "answers" / "out.csv").read_text() == ANSWER
     (dead_letters,) = (tmp_path / "refused" / "out").glob("[!.]*")
     rows = [json.loads(line) for line in dead_letters.read_text().splitlines()]
@@ -89,8 +89,8 @@ def test_several_statements_print_in_turn(tmp_path: Path, capsys: pytest.Capture
 def test_nothing_but_the_answer_is_drawn_when_nobody_watches(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = outcome(capsys, "run", write_project(tmp_path, TO_THE_TERMINAL), "--set", "batch_rows=1")
-    assert found == (0, ANSWER, LEDGER)
+    code_out_err = outcome(capsys, "run", write_project(tmp_path, TO_THE_TERMINAL), "--set", "batch_rows=1")
+    assert code_out_err == (0, ANSWER, LEDGER)
 
 
 def test_the_latest_snapshot_of_a_terminal_sink_is_printed_once(

@@ -41,19 +41,19 @@ def query_file(folder: Path) -> Path:
 
 def shown(folder: Path) -> dict[str, object]:
     """What a reader finds: the bytes of text, the rows of Parquet; the parts of a folder one after the other."""
-    found: dict[str, object] = {}
+    content_of: dict[str, object] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
         files = sorted(part for part in path.iterdir() if not part.name.startswith(".")) if path.is_dir() else [path]
         if path.name.endswith("parquet"):
-            found[path.name] = [row for file in files for row in pyarrow.parquet.read_table(file).to_pylist()]
+            content_of[path.name] = [row for file in files for row in pyarrow.parquet.read_table(file).to_pylist()]
         elif path.name.endswith("csv"):
             parts = [file.read_text().partition("\n") for file in files]
-            found[path.name] = parts[0][0] + "".join(rows for _, _, rows in parts)
+            content_of[path.name] = parts[0][0] + "".join(rows for _, _, rows in parts)
         else:
-            found[path.name] = "".join(file.read_text() for file in files)
-    return found
+            content_of[path.name] = "".join(file.read_text() for file in files)
+    return content_of
 
 
 @pytest.mark.nightly

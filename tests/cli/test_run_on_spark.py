@@ -32,12 +32,12 @@ def test_run_prints_and_writes_what_the_local_runtime_does(tmp_path: Path) -> No
     for runtime in ("local", "spark"):
         write_project(tmp_path / runtime, QUERY_FILE + AND_BARE)
         arguments = ("run", f"{runtime}/query.cql", "--runtime", runtime, "--dead-letters", f"{runtime}-side")
-        found = transom(*arguments, "--cores", "2", folder=tmp_path)
+        ended = transom(*arguments, "--cores", "2", folder=tmp_path)
         parts = (tmp_path / f"{runtime}-side").rglob("*.jsonl")
         sides = sorted(line for part in parts for line in part.read_text().splitlines())
         # A run that takes longer than a minute, on a machine that has much to do, says every minute how far it is.
-        said = [line for line in found.stderr.splitlines() if " INFO " not in line]
-        seen.append((found.returncode, found.stdout, said, len(sides), set(sides)))
+        said = [line for line in ended.stderr.splitlines() if " INFO " not in line]
+        seen.append((ended.returncode, ended.stdout, said, len(sides), set(sides)))
         assert (tmp_path / runtime / "answers" / "out.csv").read_text() == ANSWER
     assert seen[1] == seen[0]
 
@@ -86,9 +86,9 @@ def test_the_demo_runs_where_there_is_no_java(
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in TOOLS:
-        found = shutil.which(name)
-        if found is not None:
-            (tools / name).symlink_to(found)
+        tool = shutil.which(name)
+        if tool is not None:
+            (tools / name).symlink_to(tool)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert shutil.which("java") is None and os.environ["PATH"] == str(tools)

@@ -40,13 +40,13 @@ def write(folder: Path, part: int) -> None:
 
 def shown(folder: Path) -> dict[str, list[str]]:
     """The rows that a reader finds, by sink, and those that were rejected."""
-    found: dict[str, list[str]] = {}
+    rows_of: dict[str, list[str]] = {}
     for name in ("pairs", "counts.csv", "side/pairs", "side/counts"):
         path = folder / name
         files = [path] if path.is_file() else [each for each in path.iterdir() if not each.name.startswith(".")]
         lines = (file.read_text().splitlines()[0 if "side" in name else 1 :] for file in files)
-        found[name] = sorted(itertools.chain.from_iterable(lines))
-    return found
+        rows_of[name] = sorted(itertools.chain.from_iterable(lines))
+    return rows_of
 
 
 def killed(moment: str, marker: Path, *arguments: str | Path) -> None:

@@ -54,5 +54,5 @@ def test_a_run_that_is_killed_while_it_spills_ends_as_an_unbroken_one(tmp_path: 
     finished = transom(*arguments)
     assert finished.returncode == 0, finished.stderr
     assert not list(kept.glob("spill-*")), "a file is left"
-    expected, found = (Counter((path.parent / "told.csv").read_text().splitlines()) for path in (whole, broken))
-    assert expected == found and sum(",complete," in line for line in found) >= 9
+    expected, lines = (Counter((path.parent / "told.csv").read_text().splitlines()) for path in (whole, broken))
+    assert expected == lines and sum(",complete," in row for row in lines) >= 9

@@ -46,32 +46,32 @@ def write_inputs(disk: Path, bucket: str, rows: int) -> None:
     for number in range(8):
         each = range(number * rows // 8, (number + 1) * rows // 8)
         for name in ("bids", "asks"):
-            found = []
+            rows_made = []
             for row in each:
                 at = NOON + timedelta(seconds=row / 10 + chance.uniform(-2.2, 0))
-                found.append({"ts": str(at), "item": chance.randrange(40), "price": chance.randrange(100)})
+                rows_made.append({"ts": str(at), "item": chance.randrange(40), "price": chance.randrange(100)})
             if name == "bids":
-                lines = [f"{row['ts']},{row['item']},{row['price']}" for row in found]
+                lines = [f"{row['ts']},{row['item']},{row['price']}" for row in rows_made]
                 (disk / f"bids/{number}.csv").write_text("\n".join(["ts,item,price", *lines, ""]))
             else:
-                text = "".join(json.dumps(row) + "\n" for row in found)
+                text = "".join(json.dumps(row) + "\n" for row in rows_made)
                 storage_of(bucket).put(f"{bucket}/asks/{number}.jsonl", text.encode())
 
 
 def seen(out: Path, folder: str) -> dict[str, list[str]]:
     """What there is on the disk, and in the bucket what counts."""
     files = [path for path in (out / "pairs").iterdir() if not path.name.startswith(".")]
-    found = {"pairs": sorted(line for path in files for line in path.read_text().splitlines())}
-    found["latest"] = sorted((out / "latest.csv").read_text().splitlines())
+    lines_of = {"pairs": sorted(line for path in files for line in path.read_text().splitlines())}
+    lines_of["latest"] = sorted((out / "latest.csv").read_text().splitlines())
     storage = storage_of(folder)
     log = read_log(storage, folder)
-    found["totals"] = []
+    lines_of["totals"] = []
     for file in () if log is None else log.files:
         data = storage.read(f"{folder}/{file.name}")
         assert data is not None
-        found["totals"] += map(str, pq.read_table(io.BytesIO(data)).to_pylist())
-    found["totals"].sort()
-    return found
+        lines_of["totals"] += map(str, pq.read_table(io.BytesIO(data)).to_pylist())
+    lines_of["totals"].sort()
+    return lines_of
 
 
 @pytest.fixture
@@ -118,6 +118,6 @@ def test_a_reader_finds_what_an_unbroken_run_has_written(
         runtime,
         servers=(postgres_server, relay),
     )
-    found = seen(tmp_path / "broken", f"{bucket}/broken/totals")
+    lines_of = seen(tmp_path / "broken", f"{bucket}/broken/totals")
     for name, rows in expected.items():
-        assert found[name] == rows, name
+        assert lines_of[name] == rows, name

@@ -42,12 +42,12 @@ def program(folder: Path, database: Database, schema: str, rows: int) -> Path:
 
 
 def seen(folder: Path, database: Database, schema: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+    rows_of: dict[str, Rows] = {}
     for name in TABLES:
-        found[f"pg {name}"] = sorted(database.rows(f"SELECT * FROM {schema}.{name}"), key=repr)
+        rows_of[f"pg {name}"] = sorted(database.rows(f"SELECT * FROM {schema}.{name}"), key=repr)
         table = pa.table(DeltaTable(str(folder / schema / name)).to_pyarrow_table())
-        found[f"delta {name}"] = sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
-    return found
+        rows_of[f"delta {name}"] = sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+    return rows_of
 
 
 @pytest.mark.nightly
@@ -72,7 +72,7 @@ def test_what_a_client_sees_is_what_an_unbroken_run_shows(
     arguments = (broken, "--set", f"batch_rows={batch}")
     run_through_kills(arguments, tmp_path / "kept", runtime, (postgres_server,))
     client = Database(postgres.url)
-    found = seen(tmp_path, client, broken.stem)
+    rows_of = seen(tmp_path, client, broken.stem)
     client.close()
     for name, expected_rows in expected.items():
-        assert found[name] == expected_rows, name
+        assert rows_of[name] == expected_rows, name

@@ -36,10 +36,10 @@ def test_the_status_file_and_the_log_say_what_the_summary_says(
     options = ("--status", "status.json", "--log", "json", "--log-file", "run.log", "--runtime", "local")
     code, _, err = outcome(capsys, "run", "project/query.cql", *options)
     assert code == 0 and "4 rows out" in err
-    (found,) = json.loads((tmp_path / "status.json").read_text())["queries"]
-    (one,) = found["inputs"]
-    assert (found["name"], found["state"], found["rows_out"]) == ("out", "finished", 4)
-    assert [one[name] for name in ("rows_in", "used", "late", "rejected", "waiting")] == [6, 4, 1, 1, 0]
+    (query,) = json.loads((tmp_path / "status.json").read_text())["queries"]
+    (of_input,) = query["inputs"]
+    assert (query["name"], query["state"], query["rows_out"]) == ("out", "finished", 4)
+    assert [of_input[name] for name in ("rows_in", "used", "late", "rejected", "waiting")] == [6, 4, 1, 1, 0]
     lines = [json.loads(line) for line in (tmp_path / "run.log").read_text().splitlines()]
     assert lines[-1]["event"] == "finished" and lines[-1]["rows_in"] == 6
     assert sum(line["batch_rows"] for line in lines if line["event"] == "batch") == 6
@@ -53,9 +53,9 @@ def test_a_run_that_fails_is_seen_to_have_failed(
     (tmp_path / "project" / "answers").write_text("in the way")
     monkeypatch.chdir(tmp_path)
     code, _, err = outcome(capsys, "run", str(path), "--status", "status.json", "--log", "text", "--runtime", "local")
-    found = json.loads((tmp_path / "status.json").read_text())["queries"]
-    assert code == 1 and [one["state"] for one in found] in ([], ["failed"])
-    assert "error:" in err and all("answers" in one["error"] for one in found)
+    queries = json.loads((tmp_path / "status.json").read_text())["queries"]
+    assert code == 1 and [query["state"] for query in queries] in ([], ["failed"])
+    assert "error:" in err and all("answers" in query["error"] for query in queries)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def followed(folder: Path, *options: str, runtime: str = "local") -> Iterator[st
         try:
             assert process.stderr is not None
             for line in process.stderr:
-                if found := re.search(r"http://[^/]*", line):
+                if url := re.search(r"http://[^/]*", line):
                     break
             else:
                 raise AssertionError("it does not say where it listens")
-            yield found[0]
+            yield url[0]
         finally:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=120)
@@ -115,8 +115,8 @@ def read(url: str) -> str:
 
 
 def status(url: str) -> Any:
-    found = json.loads(read(url + "/status?query=out"))["queries"]
-    return found[0] if found else {"rows_in": 0, "operators": []}
+    queries = json.loads(read(url + "/status?query=out"))["queries"]
+    return queries[0] if queries else {"rows_in": 0, "operators": []}
 
 
 @pytest.mark.nightly
@@ -127,11 +127,11 @@ def test_a_run_is_seen_while_it_goes_on(tmp_path: Path, runtime: str) -> None:
         until(lambda: status(url)["rows_in"] == 2)
         add_rows(tmp_path, "b", "2024-05-01 00:00:05,late", "2024-05-01 00:02:00,x")
         until(lambda: status(url)["rows_in"] == 4)
-        found, figures = status(url), parsed(read(url + "/metrics"))
-        assert (found["state"], found["runtime"], found["inputs"][0]["late"]) == ("running", runtime, 1)
+        seen, figures = status(url), parsed(read(url + "/metrics"))
+        assert (seen["state"], seen["runtime"], seen["inputs"][0]["late"]) == ("running", runtime, 1)
         assert value(figures, "transom_input_rows_total", query="out", input="s", fate="late") == 1
-        assert value(figures, "transom_sink_rows_total", query="out") == found["rows_out"] == 4
-        assert found["progress"] == "2024-05-01T00:02:00Z"
+        assert value(figures, "transom_sink_rows_total", query="out") == seen["rows_out"] == 4
+        assert seen["progress"] == "2024-05-01T00:02:00Z"
         assert value(figures, "transom_batch_seconds", query="out") > 0
 
 
@@ -163,9 +163,9 @@ def test_prometheus_scrapes_a_run(tmp_path: Path) -> None:
                     except OSError:
                         return []
 
-                until(lambda: [one["value"][1] for one in scraped()] == ["1"])
+                until(lambda: [sample["value"][1] for sample in scraped()] == ["1"])
                 add_rows(tmp_path, "b", "2024-05-01 00:02:00,x")
-                until(lambda: [one["value"][1] for one in scraped()] == ["2"])
+                until(lambda: [sample["value"][1] for sample in scraped()] == ["2"])
             finally:
                 prometheus.terminate()
 

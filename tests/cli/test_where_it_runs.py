@@ -40,8 +40,8 @@ def test_it_is_spark_unless_somebody_says_otherwise(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def runtime(*options: str) -> str:
-        found: str = command_line.command_parser().parse_args([*arguments, *options]).runtime
-        return found
+        name: str = command_line.command_parser().parse_args([*arguments, *options]).runtime
+        return name
 
     assert runtime() == "local"  # as the environment of the tests says
     assert runtime("--runtime", "spark") == "spark"
@@ -89,9 +89,9 @@ def test_nobody_starts_spark_to_look_at_a_plan(tmp_path: Path) -> None:
     path = write_project(tmp_path)
     program = f"import sys, transom.cli.main as m; m.main(['explain', {str(path)!r}]); print('pyspark' in sys.modules)"
     alone = {name: value for name, value in environment().items() if name != "TRANSOM_RUNTIME"}
-    found = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "False"
-    assert found.stderr.startswith(f"{NOTICE}the plan on Spark, {os.cpu_count()} core")
+    ended = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "False"
+    assert ended.stderr.startswith(f"{NOTICE}the plan on Spark, {os.cpu_count()} core")
 
 
 def test_the_shell_does_not_wait_for_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

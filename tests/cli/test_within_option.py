@@ -42,5 +42,5 @@ def test_a_file_that_leaves_the_folder_is_rejected(
 def test_the_shell_keeps_to_it(tmp_path: Path) -> None:
     write_project(tmp_path / "project")
     stray = STRAY.partition("CREATE SINK")[0]
-    found = transom("shell", "--within", "project", folder=tmp_path, given=stray.replace("../secret", "secret"))
-    assert found.returncode == 1 and OUTSIDE in found.stderr
+    ended = transom("shell", "--within", "project", folder=tmp_path, given=stray.replace("../secret", "secret"))
+    assert ended.returncode == 1 and OUTSIDE in ended.stderr

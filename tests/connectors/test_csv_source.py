@@ -33,16 +33,16 @@ def written(folder: Path, text: str | bytes, name: str = "a.csv") -> Path:
 
 
 def names(path: Path, **properties: str) -> list[str | None]:
-    found = read_all(source(path, COLUMNS, **properties))
-    assert found.reasons == []
-    return [row["name"] for row in found.rows]
+    everything = read_all(source(path, COLUMNS, **properties))
+    assert everything.reasons == []
+    return [row["name"] for row in everything.rows]
 
 
 def test_columns_are_found_by_name_in_any_case_and_order(tmp_path: Path) -> None:
     path = written(tmp_path, "TS,extra, Name ,ID\n2024-05-01,x,ann,1\n2024-05-01,y,bob,2\n")
-    found = read_all(source(path))
-    assert found.rows == [{"id": 1, "name": "ann", "ts": MAY}, {"id": 2, "name": "bob", "ts": MAY}]
-    assert found.rejected == []
+    everything = read_all(source(path))
+    assert everything.rows == [{"id": 1, "name": "ann", "ts": MAY}, {"id": 2, "name": "bob", "ts": MAY}]
+    assert everything.rejected == []
 
 
 def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_only_the_bad_rows_are_rejected_each_with_its_place_reason_and_text(tmp_
         "8,good,2024-05-01",
         "x,both,never",
     ]
-    found = read_all(source(written(tmp_path, "\n".join(lines) + "\n")))
-    assert [row["id"] for row in found.rows] == [1, 8]
-    assert found.reasons == [
+    everything = read_all(source(written(tmp_path, "\n".join(lines) + "\n")))
+    assert [row["id"] for row in everything.rows] == [1, 8]
+    assert everything.reasons == [
         "column 'id' is INTEGER and cannot hold 'x'",
         "column 'id' is INTEGER and cannot hold '2147483648'",
         "column 'id' is INTEGER and cannot hold '1.5'",
@@ -90,8 +90,8 @@ def test_only_the_bad_rows_are_rejected_each_with_its_place_reason_and_text(tmp_
         "the time column 'ts' is the end of time, at which nothing can happen",
         "column 'id' is INTEGER and cannot hold 'x'; column 'ts' is TIMESTAMP and cannot hold 'never'",
     ]
-    assert [row["raw"] for row in found.rejected] == [*lines[2:11], lines[12]]
-    assert [row["position"].rpartition(", ")[2] for row in found.rejected] == [
+    assert [row["raw"] for row in everything.rejected] == [*lines[2:11], lines[12]]
+    assert [row["position"].rpartition(", ")[2] for row in everything.rejected] == [
         f"line {number}" for number in (3, 4, 5, 6, 7, 8, 9, 10, 11, 13)
     ]
 
@@ -100,17 +100,17 @@ def test_bytes_that_are_no_text_spoil_their_own_line(tmp_path: Path) -> None:
     path = written(
         tmp_path, b"id,name,ts\n1,a\xff,2024-05-01\n2,\xc3\xa9,2024-05-01\n3,\xe2\x82,2024-05-01\n4,d,2024-05-01\n"
     )
-    found = read_all(source(path))
-    assert [row["name"] for row in found.rows] == ["é", "d"]
-    assert found.reasons == ["the line is not valid UTF-8 (byte 0xff)", "the line is not valid UTF-8 (byte 0xe2)"]
-    assert found.rejected[0]["raw"] == "1,a\\xff,2024-05-01"
+    everything = read_all(source(path))
+    assert [row["name"] for row in everything.rows] == ["é", "d"]
+    assert everything.reasons == ["the line is not valid UTF-8 (byte 0xff)", "the line is not valid UTF-8 (byte 0xe2)"]
+    assert everything.rejected[0]["raw"] == "1,a\\xff,2024-05-01"
 
 
 def test_numbers_are_times_only_with_a_unit(tmp_path: Path) -> None:
     path = written(tmp_path, "id,name,ts\n1,a,1714521600\n2,b,2024-05-01\n")
-    found = read_all(source(path))
-    assert [row["id"] for row in found.rows] == [2]
-    assert "time_unit" in found.reasons[0]
+    everything = read_all(source(path))
+    assert [row["id"] for row in everything.rows] == [2]
+    assert "time_unit" in everything.reasons[0]
     assert [row["ts"] for row in read_all(source(path, time_unit="s")).rows] == [MAY, MAY]
 
 
@@ -125,18 +125,18 @@ def test_quotes(tmp_path: Path) -> None:
 
 def test_an_open_quote_spoils_its_own_line(tmp_path: Path) -> None:
     path = written(tmp_path, 'id,name,ts\n1,"open,2024-05-01\n2,b,2024-05-01\n3,"c",2024-05-01\n4,"d,2024-05-01')
-    found = read_all(source(path))
-    assert [row["id"] for row in found.rows] == [2, 3]
-    assert [row["raw"] for row in found.rejected] == ['1,"open,2024-05-01', '4,"d,2024-05-01']
-    assert set(found.reasons) == {"the line has a quote that is opened and not closed"}
+    everything = read_all(source(path))
+    assert [row["id"] for row in everything.rows] == [2, 3]
+    assert [row["raw"] for row in everything.rejected] == ['1,"open,2024-05-01', '4,"d,2024-05-01']
+    assert set(everything.reasons) == {"the line has a quote that is opened and not closed"}
 
 
 def test_line_ends(tmp_path: Path) -> None:
     path = written(tmp_path, b"\xef\xbb\xbfid,name,ts\r\n1,a,2024-05-01\r\n\r\n\n2,b,2024-05-01")
     assert names(path) == ["a", "b"]
-    found = read_all(source(written(tmp_path, b'id,name,ts\n1,a\rb,2024-05-01\n2,"c\rd",2024-05-01\n')))
-    assert [row["name"] for row in found.rows] == ["c\rd"]
-    assert found.reasons == ["the line has a line end outside quotes"]
+    everything = read_all(source(written(tmp_path, b'id,name,ts\n1,a\rb,2024-05-01\n2,"c\rd",2024-05-01\n')))
+    assert [row["name"] for row in everything.rows] == ["c\rd"]
+    assert everything.reasons == ["the line has a line end outside quotes"]
 
 
 def test_delimiters_and_null_texts(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_delimiters_and_null_texts(tmp_path: Path) -> None:
 
 
 def test_quoted_nothing_is_null_where_it_cannot_be_text(tmp_path: Path) -> None:
-    found = read_all(source(written(tmp_path, 'id,name,ts\n"","",2024-05-01\n')))
-    assert found.rows == [{"id": None, "name": "", "ts": MAY}]
+    everything = read_all(source(written(tmp_path, 'id,name,ts\n"","",2024-05-01\n')))
+    assert everything.rows == [{"id": None, "name": "", "ts": MAY}]
 
 
 def test_one_column_and_an_empty_line_is_null(tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_one_column_and_an_empty_line_is_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "id,name,ts", "id,name,ts\n"])
 def test_files_without_rows(tmp_path: Path, text: str) -> None:
-    found = read_all(source(written(tmp_path, text)))
-    assert found.rows == []
-    assert found.rejected == []
+    everything = read_all(source(written(tmp_path, text)))
+    assert everything.rows == []
+    assert everything.rejected == []
 
 
 def test_strings_of_megabytes(tmp_path: Path) -> None:

@@ -58,10 +58,10 @@ def opened(
 
 
 def test_a_run_that_begins_replaces_what_another_maintained(tmp_path: Path) -> None:
-    one, two = opened(tmp_path / "t", "one/o"), opened(tmp_path / "t", "two/o")
-    one.transact(0, [pa.record_batch([["+", "+"], ["a", None], pa.array([1, 2], pa.int32())], schema=NET)])
-    two.transact(0, [pa.record_batch([["+"], ["b"], pa.array([3], pa.int32())], schema=NET)])
-    two.transact(1, [pa.record_batch([["-", "+"], ["b", "a"], pa.array([3, 4], pa.int32())], schema=NET)])
+    first, second = opened(tmp_path / "t", "one/o"), opened(tmp_path / "t", "two/o")
+    first.transact(0, [pa.record_batch([["+", "+"], ["a", None], pa.array([1, 2], pa.int32())], schema=NET)])
+    second.transact(0, [pa.record_batch([["+"], ["b"], pa.array([3], pa.int32())], schema=NET)])
+    second.transact(1, [pa.record_batch([["-", "+"], ["b", "a"], pa.array([3, 4], pa.int32())], schema=NET)])
     assert rows_of(tmp_path / "t") == [("a", 4)]
     with pytest.raises(SinkError, match="one that a query maintains"):
         opened(tmp_path / "t", form="stream").transact(
@@ -114,8 +114,8 @@ def test_epochs_are_one_commit_and_none_is_lost(tmp_path: Path, form: str) -> No
         "net": [("a", 4), ("c", 3)],
         "stream": [("a", 1), (None, 2), ("c", 3), ("a", 4), (None, 2)],
     }
-    one = answers[form]
-    assert sorted(rows_of(table), key=repr) == sorted(one, key=repr)
+    answer = answers[form]
+    assert sorted(rows_of(table), key=repr) == sorted(answer, key=repr)
     assert DeltaTable(str(table)).version() == 1, "one commit behind the one that made it"
     written(first, 2, ("+", "x", 9))  # staged, and counted, and then it dies
     written(first, 3, ("+", "y", 9))
@@ -124,7 +124,7 @@ def test_epochs_are_one_commit_and_none_is_lost(tmp_path: Path, form: str) -> No
     written(again, 3, ("+", "a", 5))
     again.close()
     assert not list(staging.iterdir())
-    answers = {"net": [("a", 5), ("c", 3), ("x", 9)], "stream": [*one, ("x", 9), ("a", 5)]}
+    answers = {"net": [("a", 5), ("c", 3), ("x", 9)], "stream": [*answer, ("x", 9), ("a", 5)]}
     more = answers[form]
     assert sorted(rows_of(table), key=repr) == sorted(more, key=repr)
 

@@ -40,9 +40,9 @@ def sink(path: Path | str, schema: pa.Schema = NUMBERS, *, parts: int = 0, **pro
 
 
 def rows(path: Path, columns: Schema, **properties: str) -> list[dict[str, Any]]:
-    found = read_all(FileSource(columns, {"path": str(path), **properties}, time_column=None))
-    assert found.rejected == []
-    return found.rows
+    everything = read_all(FileSource(columns, {"path": str(path), **properties}, time_column=None))
+    assert everything.rejected == []
+    return everything.rows
 
 
 def ints(path: Path, **properties: str) -> list[int | None]:
@@ -110,9 +110,9 @@ def test_a_restart_overwrites_what_was_not_committed(
     out.write(numbers(99))
     assert out._writer is not None
     out._writer.abort()  # as when the process dies: nothing is tidied up
-    known = max(0, crash - 2)
-    again = sink(path, parts=known, format=file_format)
-    for number in range(known, 4):
+    counted = max(0, crash - 2)
+    again = sink(path, parts=counted, format=file_format)
+    for number in range(counted, 4):
         again.write(numbers(number, number))
         commit(again)
     again.close()
@@ -304,8 +304,10 @@ def test_columns_of_parquet_are_dictionaries_where_values_come_again(tmp_path: P
     (path,) = (tmp_path / "out").glob("*.parquet")
     assert pq.read_table(path).equals(table)
     group = pq.ParquetFile(path).metadata.row_group(0)
-    found = {group.column(i).path_in_schema: group.column(i).has_dictionary_page for i in range(group.num_columns)}
-    assert found | {"flag": None, "thrice": None} == {
+    has_dictionary = {
+        group.column(i).path_in_schema: group.column(i).has_dictionary_page for i in range(group.num_columns)
+    }
+    assert has_dictionary | {"flag": None, "thrice": None} == {
         "different": False, "few": True, "same": True, "nothing": True, "thrice": None, "flag": None,
     }  # fmt: skip
 

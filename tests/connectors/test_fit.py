@@ -203,8 +203,8 @@ def test_types_of_another_kind(given_: pa.Array, type_: pa.DataType) -> None:
 def test_halving_finds_what_single_casts_reject(texts: list[str | None]) -> None:
     fitted = fit(pa.array(texts, pa.string()), BIGINT)
     alone = [fit(pa.array([text], pa.string()), BIGINT) for text in texts]
-    assert fitted.values.to_pylist() == [one.values.to_pylist()[0] for one in alone]
-    assert fitted.bad == tuple(at for at, one in enumerate(alone) if one.bad)
+    assert fitted.values.to_pylist() == [each.values.to_pylist()[0] for each in alone]
+    assert fitted.bad == tuple(at for at, each in enumerate(alone) if each.bad)
 
 
 def test_what_cannot_be_the_time_of_a_row() -> None:
@@ -240,8 +240,8 @@ def test_decimals_are_the_very_number_or_do_not_fit(values: pa.Array, type_: pa.
     fitted = fit(values, type_)
     assert fitted.bad == (() if fits else tuple(range(len(values))))
     if fits:
-        assert [Decimal(str(one)) for one in fitted.values.to_pylist()] == [
-            Decimal(str(one)) for one in values.to_pylist()
+        assert [Decimal(str(each)) for each in fitted.values.to_pylist()] == [
+            Decimal(str(each)) for each in values.to_pylist()
         ]
 
 

@@ -63,9 +63,9 @@ def test_columns_are_filled_by_their_rules() -> None:
 
 def test_the_same_declaration_gives_the_same_rows_and_another_seed_others() -> None:
     assert generated(rows="50", seed="4", **RULES) == generated(rows="50", seed="4", **RULES)
-    one, other = generated(rows="50", seed="4"), generated(rows="50", seed="-5")
+    some_rows, other_rows = generated(rows="50", seed="4"), generated(rows="50", seed="-5")
     for name in ("n", "room", "celsius", "tiny", "Code"):
-        assert [row[name] for row in one] != [row[name] for row in other]
+        assert [row[name] for row in some_rows] != [row[name] for row in other_rows]
     # Pinned, so that a later version does not quietly change the data that people have published results about.
     assert [row["n"] for row in generated(rows="4", seed="4")] == [17, 24, 15, 11]
 
@@ -81,10 +81,10 @@ def test_reading_on_from_any_position_gives_exactly_the_rest() -> None:
     assert len(whole) == 137
     for step in (1, 10, 64):
         source = open_source(stream(**properties))
-        found = read_all(source, step=step)
-        assert found.rows == whole
-        for at in (0, len(found.positions) // 2, len(found.positions) - 1):
-            position = found.positions[at]
+        everything = read_all(source, step=step)
+        assert everything.rows == whole
+        for at in (0, len(everything.positions) // 2, len(everything.positions) - 1):
+            position = everything.positions[at]
             rest = read_all(open_source(stream(**properties)), position).rows
             assert rest == whole[position["rows"] :]
 

@@ -26,9 +26,9 @@ def source(path: Path | str, **properties: str) -> FileSource:
 def ids(
     path: Path | str, position: Position | None = None, *, step: int = 100, growing: bool = False
 ) -> tuple[list[int], Position]:
-    found = read_all(source(path), position, step=step, growing=growing)
-    assert found.rejected == []
-    return [row["id"] for row in found.rows], found.positions[-1]
+    everything = read_all(source(path), position, step=step, growing=growing)
+    assert everything.rejected == []
+    return [row["id"] for row in everything.rows], everything.positions[-1]
 
 
 def lines(*numbers: int) -> str:
@@ -124,21 +124,21 @@ def test_lines_appended_to_any_file(tmp_path: Path) -> None:
 def test_an_unfinished_line_waits_while_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("i")
-    found, position = ids(path, growing=True)
-    assert found == []
+    new_ids, position = ids(path, growing=True)
+    assert new_ids == []
     for text, expected in (("d\n1\n2", [1]), ("3", []), ("\n4\n", [23, 4]), ("", [])):
         with path.open("a") as file:
             file.write(text)
-        found, position = ids(path, position, growing=True)
-        assert found == expected
+        new_ids, position = ids(path, position, growing=True)
+        assert new_ids == expected
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_last_line_without_its_end_is_a_row_and_its_end_may_come_later(tmp_path: Path, end: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1}')
-    found, position = ids(path)
-    assert found == [1]
+    new_ids, position = ids(path)
+    assert new_ids == [1]
     with path.open("a", newline="") as file:
         file.write(end + lines(2))
     assert ids(path, position)[0] == [2]
@@ -147,8 +147,8 @@ def test_a_last_line_without_its_end_is_a_row_and_its_end_may_come_later(tmp_pat
 def test_a_line_that_goes_on_after_it_was_read_is_not_lost_silently(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id\n1")
-    found, position = ids(path)
-    assert found == [1]
+    new_ids, position = ids(path)
+    assert new_ids == [1]
     with path.open("a") as file:
         file.write("5\n2\n")
     rest = read_all(source(path), position)
@@ -203,9 +203,9 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
             file.write("id\n1\nx\n")
     except OSError:
         pytest.skip("this file system has no such names")
-    found = read_all(source(tmp_path), step=1)
-    assert found.rows == [{"id": 1}]
-    assert found.rejected[0]["position"] == "\\xff.csv, line 3"
+    everything = read_all(source(tmp_path), step=1)
+    assert everything.rows == [{"id": 1}]
+    assert everything.rejected[0]["position"] == "\\xff.csv, line 3"
 
 
 def test_a_column_to_be_stamped_is_null_and_in_its_place(tmp_path: Path) -> None:
@@ -250,9 +250,9 @@ def test_a_return_whose_line_feed_has_not_come_yet_is_waited_for(tmp_path: Path)
 def test_lines_that_end_with_returns_alone_among_others_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"id\n1\r2\r3\n4\n")
-    found = read_all(source(path))
-    assert [row["id"] for row in found.rows] == [4]
-    assert found.reasons == ["the line has a line end outside quotes"]
+    everything = read_all(source(path))
+    assert [row["id"] for row in everything.rows] == [4]
+    assert everything.reasons == ["the line has a line end outside quotes"]
 
 
 @pytest.mark.parametrize("reach", [False, True])
@@ -327,8 +327,8 @@ def test_a_file_of_several_names_is_read_once(tmp_path: Path) -> None:
     for name in ("x.jsonl", "y.jsonl"):
         (folder / name).symlink_to(tmp_path / "outside.jsonl")
     for path in (folder, folder / "*.jsonl"):
-        found, position = ids(path)
-        assert found == [1, 2]
+        new_ids, position = ids(path)
+        assert new_ids == [1, 2]
         assert [Path(name).name for name in position["files"]] == ["b.jsonl", "x.jsonl"]
     (folder / "c.jsonl").symlink_to(folder / "b.jsonl")
     (folder / "0.jsonl").symlink_to(tmp_path / "outside.jsonl")

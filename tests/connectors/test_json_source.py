@@ -44,16 +44,16 @@ def test_fields_by_name_missing_ones_are_null(tmp_path: Path) -> None:
         tmp_path,
         ['{"ts": "2024-05-01T00:00:00Z", "more": [1, {"id": 9}], "id": 1}', "", '{"name": null, "ts": "2024-05-01"}'],
     )
-    found = read_all(source(path))
-    assert found.rows == [{"id": 1, "name": None, "ts": MAY}, {"id": None, "name": None, "ts": MAY}]
-    assert found.rejected == []
+    everything = read_all(source(path))
+    assert everything.rows == [{"id": 1, "name": None, "ts": MAY}, {"id": None, "name": None, "ts": MAY}]
+    assert everything.rejected == []
 
 
 def test_names_in_any_case_even_where_they_change(tmp_path: Path) -> None:
     lines = ['{"ID": 1, "ts": "2024-05-01"}', '{"id": 2, "TS": "2024-05-01"}', '{"\\u0049d": 3, "ts": "2024-05-01"}']
     for order in (lines, lines[::-1]):
-        found = read_all(source(written(tmp_path, list(order))))
-        assert sorted(row["id"] for row in found.rows) == [1, 2, 3]
+        everything = read_all(source(written(tmp_path, list(order))))
+        assert sorted(row["id"] for row in everything.rows) == [1, 2, 3]
 
 
 def test_all_types(tmp_path: Path) -> None:
@@ -102,19 +102,21 @@ def test_only_the_bad_lines_are_rejected(tmp_path: Path) -> None:
     lines: list[str | bytes] = []
     for line, _ in bad:
         lines += [good, line]
-    found = read_all(source(written(tmp_path, lines)))
-    assert len(found.rows) == len(bad)
-    assert [row["position"].rpartition(" ")[2] for row in found.rejected] == [str(2 * n + 2) for n in range(len(bad))]
-    for reason, (_, expected) in zip(found.reasons, bad, strict=True):
+    everything = read_all(source(written(tmp_path, lines)))
+    assert len(everything.rows) == len(bad)
+    assert [row["position"].rpartition(" ")[2] for row in everything.rejected] == [
+        str(2 * n + 2) for n in range(len(bad))
+    ]
+    for reason, (_, expected) in zip(everything.reasons, bad, strict=True):
         assert expected in reason
 
 
 def test_two_objects_on_a_line_do_not_make_up_for_one_on_two_lines(tmp_path: Path) -> None:
     at = '"ts": "2024-05-01"'
     lines: list[str | bytes] = [f'{{"id": 1, {at}}}{{"id": 2, {at}}}', '{"id":', f"3, {at}}}", f'{{"id": 4, {at}}}']
-    found = read_all(source(written(tmp_path, lines)))
-    assert [row["id"] for row in found.rows] == [4]
-    assert len(found.rejected) == 3
+    everything = read_all(source(written(tmp_path, lines)))
+    assert [row["id"] for row in everything.rows] == [4]
+    assert len(everything.rejected) == 3
 
 
 @pytest.mark.parametrize("depth", [50, 200_000])
@@ -122,9 +124,9 @@ def test_deep_nesting_in_a_field_nobody_reads(tmp_path: Path, depth: int) -> Non
     nested = "[" * depth + "]" * depth
     line = f'{{"id": 1, "z": {nested}, "ts": "2024-05-01"}}'
     for lines in ([line], [line, "not json"], [line.replace('"id"', '"Id"'), line]):
-        found = read_all(source(written(tmp_path, list(lines))))
-        assert {row["id"] for row in found.rows} <= {1}
-        assert len(found.rows) + len(found.rejected) == len(lines)
+        everything = read_all(source(written(tmp_path, list(lines))))
+        assert {row["id"] for row in everything.rows} <= {1}
+        assert len(everything.rows) + len(everything.rejected) == len(lines)
     assert read_all(source(written(tmp_path, [line]))).rows == [{"id": 1, "name": None, "ts": MAY}]
 
 
@@ -132,9 +134,9 @@ def test_numbers_are_times_with_a_unit(tmp_path: Path) -> None:
     path = written(
         tmp_path, ['{"id": 1, "ts": 1714521600000}', '{"id": 2, "ts": "2024-05-01"}', '{"id": 3, "ts": 1.5}']
     )
-    found = read_all(source(path, time_unit="ms"))
-    assert [(row["id"], row["ts"]) for row in found.rows] == [(1, MAY), (2, MAY)]
-    assert found.reasons == ["column 'ts' is TIMESTAMP and cannot hold '1.5'"]
+    everything = read_all(source(path, time_unit="ms"))
+    assert [(row["id"], row["ts"]) for row in everything.rows] == [(1, MAY), (2, MAY)]
+    assert everything.reasons == ["column 'ts' is TIMESTAMP and cannot hold '1.5'"]
 
 
 def test_strings_of_megabytes_and_a_last_line_without_its_end(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_a_line_is_read_the_same_by_the_fast_way_and_by_the_visit(
     line = json.dumps({column: value}, ensure_ascii=ascii_)
     outcomes = []
     for lines in ([line], [line, "rubbish"], [line + " "], [line, json.dumps({column.upper(): None})]):
-        found = read_all(source(written(folder, list(lines)), ALL_TYPES))
-        own = [row["reason"] for row in found.rejected if row["position"].endswith("line 1")]
-        outcomes.append((repr(found.rows[0]) if not own else None, own))
+        everything = read_all(source(written(folder, list(lines)), ALL_TYPES))
+        own = [row["reason"] for row in everything.rejected if row["position"].endswith("line 1")]
+        outcomes.append((repr(everything.rows[0]) if not own else None, own))
     assert outcomes.count(outcomes[0]) == len(outcomes)

@@ -36,8 +36,8 @@ def envelope(op: str, before: Any, after: Any, ts_ms: int, **more: Any) -> dict[
     }
 
 
-def changes(found: Any) -> list[tuple[Any, ...]]:
-    parts, _ = found
+def changes(parsed: Any) -> list[tuple[Any, ...]]:
+    parts, _ = parsed
     return sorted(
         (int(origin), sign, *row)
         for part in parts
@@ -74,9 +74,9 @@ def test_envelopes_become_changes(wrapped: bool) -> None:
 
 
 def test_upserts_become_changes() -> None:
-    found = UpsertJson(ROW).parsed([b'{"id": 1, "name": "ann"}', None, b"junk", b'{"id": 2}'])
-    assert changes(found) == [(0, "+", 1, "ann"), (1, "-", None, None), (3, "+", 2, None)]
-    assert sorted(found[1]) == [2]
+    parsed = UpsertJson(ROW).parsed([b'{"id": 1, "name": "ann"}', None, b"junk", b'{"id": 2}'])
+    assert changes(parsed) == [(0, "+", 1, "ann"), (1, "-", None, None), (3, "+", 2, None)]
+    assert sorted(parsed[1]) == [2]
 
 
 TABLE = """
@@ -155,8 +155,8 @@ def there_and_back(
     session().execute(text, checkpoint=str(checkpoint))
     reader = Session()
     reader.execute(BACK.format(said=sink.said, format=form, time=time))
-    found = reader.run("SELECT k, n, total FROM back", emit="latest" if emit == "net" else "changes")
-    return source, found.to_pylist()
+    answer = reader.run("SELECT k, n, total FROM back", emit="latest" if emit == "net" else "changes")
+    return source, answer.to_pylist()
 
 
 @pytest.mark.nightly
@@ -164,7 +164,7 @@ def there_and_back(
 def test_envelopes_that_were_written_are_read_as_the_same_relation(
     kafka: KafkaBroker, tmp_path: Path, batch_rows: int
 ) -> None:
-    source, found = there_and_back(kafka, lambda: Session(batch_rows=batch_rows), tmp_path, "debezium-json", "changes")
+    source, answer = there_and_back(kafka, lambda: Session(batch_rows=batch_rows), tmp_path, "debezium-json", "changes")
     direct = Session()
     direct.execute(
         PROGRAM.format(source=source.said, sink="", format="", emit="", window="").partition("CREATE SINK")[0]
@@ -176,12 +176,12 @@ def test_envelopes_that_were_written_are_read_as_the_same_relation(
     def ordered(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(str(sorted(row.items())) for row in rows)
 
-    assert ordered(found) == ordered(expected)
+    assert ordered(answer) == ordered(expected)
 
 
 def check_upserts(kafka: KafkaBroker, opened: Callable[[], Session], folder: Path) -> None:
-    _, found = there_and_back(kafka, opened, folder, "upsert-json", "net")
-    counts = sorted((row["k"], row["n"], int(row["total"])) for row in found)
+    _, answer = there_and_back(kafka, opened, folder, "upsert-json", "net")
+    counts = sorted((row["k"], row["n"], int(row["total"])) for row in answer)
     assert counts == [("a", 10, 135), ("b", 10, 145), ("c", 10, 155)]
 
 

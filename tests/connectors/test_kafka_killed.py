@@ -54,7 +54,7 @@ def test_twenty_kills_change_nothing(kafka: KafkaBroker, tmp_path: Path, runtime
     orders, payments = TestTopic(kafka, 3), TestTopic(kafka, 2)
     fill(orders, 1, 3)
     fill(payments, 2, 2)
-    found = []
+    answers = []
     for broken in (False, True):
         pairs, sums = TestTopic(kafka, 2), TestTopic(kafka)
         program = tmp_path / f"{broken}.cql"
@@ -65,6 +65,6 @@ def test_twenty_kills_change_nothing(kafka: KafkaBroker, tmp_path: Path, runtime
         else:
             done = transom("run", program, "--end")
             assert done.returncode == 0, done.stderr
-        found.append((ordinary(pairs, False), ordinary(sums, True)))
-    assert len(found[0][0]) > ROWS // 2  # type: ignore[arg-type]
-    assert found[0] == found[1]
+        answers.append((ordinary(pairs, False), ordinary(sums, True)))
+    assert len(answers[0][0]) > ROWS // 2  # type: ignore[arg-type]
+    assert answers[0] == answers[1]

@@ -176,8 +176,8 @@ INSERT INTO o ISTREAM(SELECT v FROM s)
 def filled(kafka: KafkaBroker, count: int = 20) -> TestTopic:
     topic = TestTopic(kafka, 2)
     for partition in (0, 1):
-        mine = [{"ts": f"2024-05-01 10:00:{v:02}", "v": v} for v in range(partition, count, 2)]
-        topic.write(*mine, partition=partition)
+        of_partition = [{"ts": f"2024-05-01 10:00:{v:02}", "v": v} for v in range(partition, count, 2)]
+        topic.write(*of_partition, partition=partition)
     return topic
 
 

@@ -232,8 +232,8 @@ def test_a_query_resumes_at_its_offsets(kafka: KafkaBroker, tmp_path: Path) -> N
         topic.write(*map(row, range(first, first + 10, 2)))
         topic.write(*map(row, range(first + 1, first + 10, 2)), partition=1)
         Session(batch_rows=4).execute(text, checkpoint=str(tmp_path / "kept"), end=first == 20)
-    found = (tmp_path / "o.csv").read_text().splitlines()[1:]
-    assert sorted(int(line.rpartition(",")[2]) for line in found) == list(range(30))
+    lines = (tmp_path / "o.csv").read_text().splitlines()[1:]
+    assert sorted(int(line.rpartition(",")[2]) for line in lines) == list(range(30))
 
 
 @pytest.mark.parametrize(

@@ -114,8 +114,8 @@ class TestTopicSource(SourceTests):
 
         def append(rows: list[tuple[datetime, int]]) -> None:
             for partition in (0, 1):
-                mine = [{"ts": str(ts), "v": v} for ts, v in rows if v % 2 == partition]
-                topic.write(*mine, partition=partition)
+                of_partition = [{"ts": str(ts), "v": v} for ts, v in rows if v % 2 == partition]
+                topic.write(*of_partition, partition=partition)
 
         return SourcePlace(topic.properties | {"format": "json"}, append)
 

@@ -109,10 +109,10 @@ def test_memory_gives_back_what_was_appended() -> None:
     source.append(pa.record_batch({"TS": pa.array([may, None]), "n": [1, 2]}))
     source.append(pa.record_batch({"ts": pa.array([may, may]), "n": [3, 2**40]}))
     for step in (1, 2, 3, 9):
-        found = read_all(source, step=step)
-        assert [row["n"] for row in found.rows] == [1, 3]
-        assert [row["position"] for row in found.rejected] == ["memory, row 2", "memory, row 4"]
-    for position in found.positions:
+        everything = read_all(source, step=step)
+        assert [row["n"] for row in everything.rows] == [1, 3]
+        assert [row["position"] for row in everything.rejected] == ["memory, row 2", "memory, row 4"]
+    for position in everything.positions:
         assert read_all(source, position).rows == []
     with pytest.raises(SourceError, match="no column 'n'"):
         source.append(pa.record_batch({"ts": pa.array([may])}))

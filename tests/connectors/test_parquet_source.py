@@ -41,8 +41,8 @@ def test_columns_by_name_and_casts(tmp_path: Path) -> None:
             "id": pa.array([1, 2], pa.int64()),
         },
     )
-    found = read_all(source(path))
-    assert found.rows == [
+    everything = read_all(source(path))
+    assert everything.rows == [
         {"id": 1, "name": "a", "ts": datetime(1970, 1, 1)},
         {"id": 2, "name": "b", "ts": datetime(1970, 1, 1, 0, 0, 0, 1)},
     ]
@@ -57,24 +57,24 @@ def test_bad_rows_are_rejected_with_their_values(tmp_path: Path) -> None:
             "ts": pa.array([0, 0, 0, None], pa.timestamp("s")),
         },
     )
-    found = read_all(source(path))
-    assert [row["id"] for row in found.rows] == [1]
-    assert [row["position"].rpartition(", ")[2] for row in found.rejected] == ["row 2", "row 3", "row 4"]
-    assert found.reasons == [
+    everything = read_all(source(path))
+    assert [row["id"] for row in everything.rows] == [1]
+    assert [row["position"].rpartition(", ")[2] for row in everything.rejected] == ["row 2", "row 3", "row 4"]
+    assert everything.reasons == [
         "column 'id' is INTEGER and cannot hold '1099511627776'",
         "column 'name' is VARCHAR and cannot hold '\\xff'",
         "the time column 'ts' is NULL",
     ]
-    assert found.rejected[0]["raw"] == '{"id": "1099511627776", "name": "b", "ts": "1970-01-01 00:00:00.000"}'
+    assert everything.rejected[0]["raw"] == '{"id": "1099511627776", "name": "b", "ts": "1970-01-01 00:00:00.000"}'
 
 
 def test_text_that_lies_about_being_utf8(tmp_path: Path) -> None:
     lying = pa.array([b"a", b"\xff"]).view(pa.binary())
     lying = pa.Array.from_buffers(pa.string(), 2, lying.buffers())
     path = written(tmp_path, {"name": lying})
-    found = read_all(source(path, Schema.of(("name", VARCHAR))))
-    assert [row["name"] for row in found.rows] == ["a"]
-    assert len(found.rejected) == 1
+    everything = read_all(source(path, Schema.of(("name", VARCHAR))))
+    assert [row["name"] for row in everything.rows] == ["a"]
+    assert len(everything.rejected) == 1
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_text_that_lies_about_being_utf8(tmp_path: Path) -> None:
 )
 def test_times_at_the_edges(tmp_path: Path, instant: int, fits: bool) -> None:
     path = written(tmp_path, {"ts": pa.array([instant], pa.timestamp("us"))})
-    found = read_all(source(path, Schema.of(("ts", TIMESTAMP))))
-    assert (len(found.rows), len(found.rejected)) == ((1, 0) if fits else (0, 1))
+    everything = read_all(source(path, Schema.of(("ts", TIMESTAMP))))
+    assert (len(everything.rows), len(everything.rejected)) == ((1, 0) if fits else (0, 1))
 
 
 def test_numbers_are_times_only_with_a_unit(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_a_restart_at_every_position_gives_exactly_the_rest(tmp_path: Path) -> N
 
 def test_a_source_can_go_back(tmp_path: Path) -> None:
     path = written(tmp_path, {"id": list(range(9))}, row_group_size=4)
-    one = source(path, Schema.of(("id", BIGINT)))
-    first = one.read({}, 2)
-    later = one.read(first.position, 3)
-    assert one.read(first.position, 3).rows.equals(later.rows)
-    assert one.read({}, 2).rows.equals(first.rows)
+    opened = source(path, Schema.of(("id", BIGINT)))
+    first = opened.read({}, 2)
+    later = opened.read(first.position, 3)
+    assert opened.read(first.position, 3).rows.equals(later.rows)
+    assert opened.read({}, 2).rows.equals(first.rows)
 
 
 def test_rows_of_megabytes_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,16 +185,16 @@ def test_of_columns_that_nobody_reads_no_value_is_fetched_and_every_row_is_the_s
     )
     narrow, whole = source(path, columns), source(path, columns)
     narrow.narrow(["n"])
-    found, wanted = read_all(narrow), read_all(whole)
-    assert found.rejected == wanted.rejected and len(found.rejected) == 2
-    assert [row["n"] for row in found.rows] == [10, 40]
-    assert [row["id"] for row in found.rows] == [1, 4], "it might not have fitted, so it was read"
-    assert [row["name"] for row in found.rows] == [None, None]
-    assert [row["ts"] for row in found.rows] == [row["ts"] for row in wanted.rows]
+    everything, wanted = read_all(narrow), read_all(whole)
+    assert everything.rejected == wanted.rejected and len(everything.rejected) == 2
+    assert [row["n"] for row in everything.rows] == [10, 40]
+    assert [row["id"] for row in everything.rows] == [1, 4], "it might not have fitted, so it was read"
+    assert [row["name"] for row in everything.rows] == [None, None]
+    assert [row["ts"] for row in everything.rows] == [row["ts"] for row in wanted.rows]
 
 
 def test_rows_of_which_nobody_reads_anything_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, {"a": ["x", "y"], "b": ["u", "v"]})
-    found = source(path, Schema.of(("a", VARCHAR), ("b", VARCHAR)))
-    found.narrow([])
-    assert len(read_all(found).rows) == 2
+    opened = source(path, Schema.of(("a", VARCHAR), ("b", VARCHAR)))
+    opened.narrow([])
+    assert len(read_all(opened).rows) == 2

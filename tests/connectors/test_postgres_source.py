@@ -50,17 +50,17 @@ def test_a_table_is_read_in_any_batches_and_again(planets: Database) -> None:
     for rows in (1, 2, None):
         source = opened(declared(planets.url))
         position: Position = {}
-        found: list[tuple[Any, ...]] = []
+        rows_read: list[tuple[Any, ...]] = []
         while True:
             plan = source.plan(position, Limits(rows))
             for split in plan.splits:
                 parts = [part for _ in range(2) for part in source.read_split(split)]
                 assert parts[0].rows.equals(parts[1].rows)
-                found += [tuple(row.values()) for row in parts[0].rows.to_pylist()]
+                rows_read += [tuple(row.values()) for row in parts[0].rows.to_pylist()]
             position = plan.position
             if plan.ended:
                 break
-        assert [(n, m, None if mass is None else float(mass), *rest) for n, m, mass, *rest in found] == expected
+        assert [(n, m, None if mass is None else float(mass), *rest) for n, m, mass, *rest in rows_read] == expected
         assert not opened(declared(planets.url)).plan(position, Limits()).splits
 
 

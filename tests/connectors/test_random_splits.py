@@ -128,14 +128,14 @@ def test_files_that_stay_as_they_are(tmp_path: Path, draw: random.Random, make: 
     for _ in range(draw.randint(1, 6)):
         add_to(draw, tmp_path)
     growing = draw.random() < 0.5
-    found = [agree(make, max_rows, {}, growing=growing) for max_rows in CUTS]
-    assert all(each.rows == found[0].rows and each.rejected == found[0].rejected for each in found)
+    reads = [agree(make, max_rows, {}, growing=growing) for max_rows in CUTS]
+    assert all(each.rows == reads[0].rows and each.rejected == reads[0].rejected for each in reads)
     whole = make().plan({}, Limits(), growing=growing)
     groups = divide(whole.splits, draw.randint(1, 5), draw.choice((1, 5, 50)))
     executors = [make(), make()]
     parts = [of_plan(whole, executors[at % 2], group) for at, group in enumerate(groups)]
-    assert [row for part in parts for row in part.rows] == found[0].rows
-    assert [row for part in parts for row in part.rejected] == found[0].rejected
+    assert [row for part in parts for row in part.rows] == reads[0].rows
+    assert [row for part in parts for row in part.rejected] == reads[0].rejected
 
 
 @pytest.mark.usefixtures("small")

@@ -35,10 +35,10 @@ def written(folder: Path, kind: str, count: int) -> str:
 @pytest.mark.parametrize("count", [1, 50, 9_000])
 def test_they_are_the_last_ones(tmp_path: Path, kind: str, count: int) -> None:
     path, properties = written(tmp_path, kind, count), target_of(tmp_path, kind).properties
-    found = [row for batch in last_rows(path, properties, SCHEMA, 20) for row in batch.to_pylist()]
-    assert [row["x"] for row in found] == [i / 4 for i in range(count)][-20:]
-    assert [row["a"] for row in found] == [None if i % 3 else i for i in range(count)][-20:]
-    assert {row["change"] for row in found} == {'a "+", \u00e9'} and found[-1]["at"].year == 2024
+    rows = [row for batch in last_rows(path, properties, SCHEMA, 20) for row in batch.to_pylist()]
+    assert [row["x"] for row in rows] == [i / 4 for i in range(count)][-20:]
+    assert [row["a"] for row in rows] == [None if i % 3 else i for i in range(count)][-20:]
+    assert {row["change"] for row in rows} == {'a "+", \u00e9'} and rows[-1]["at"].year == 2024
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])

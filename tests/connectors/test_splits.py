@@ -68,8 +68,8 @@ def test_one_column_whose_empty_lines_are_rows(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a.csv").write_bytes(b"id\n1\n\n\r\n2\n\n")
     monkeypatch.setattr(text_scan, "_BLOCK", 2)
     for max_rows in CUTS:
-        found = agree(lambda: source(tmp_path, Schema.of(("id", INTEGER))), max_rows, {})
-        assert [row["id"] for row in found.rows] == [1, None, None, 2, None]
+        read = agree(lambda: source(tmp_path, Schema.of(("id", INTEGER))), max_rows, {})
+        assert [row["id"] for row in read.rows] == [1, None, None, 2, None]
 
 
 def test_a_folder_of_all_formats(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_folder_of_all_formats(tmp_path: Path) -> None:
 def test_rejected_parquet_rows_say_where_they_stand(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["1", "x", "3", "y"], "name": list("abcd")}), tmp_path / "a.parquet")
     for max_rows in CUTS:
-        found = agree(lambda: source(tmp_path), max_rows, {})
-        assert [row["position"] for row in found.rejected] == ["a.parquet, row 2", "a.parquet, row 4"]
+        read = agree(lambda: source(tmp_path), max_rows, {})
+        assert [row["position"] for row in read.rejected] == ["a.parquet, row 2", "a.parquet, row 4"]
 
 
 def test_some_files_at_a_time(tmp_path: Path) -> None:
@@ -253,9 +253,9 @@ def test_a_quote_open_for_too_long_spoils_its_own_line(tmp_path: Path, monkeypat
     path = tmp_path / "a.csv"
     path.write_text('id,name\n1,"a\n' + "".join(f"{number},b\n" for number in range(2, 60)))
     for max_rows in CUTS:
-        found = agree(lambda: source(path), max_rows, {})
-        assert len(found.rows) == 58
-        assert [row["position"] for row in found.rejected] == [f"{path}, line 2"]
+        read = agree(lambda: source(path), max_rows, {})
+        assert len(read.rows) == 58
+        assert [row["position"] for row in read.rejected] == [f"{path}, line 2"]
     path.write_text("id,name\n1," + "x" * 200)
     with pytest.raises(SourceError, match=r"line 2 of file .* is longer than"):
         source(path).plan({}, Limits(1))

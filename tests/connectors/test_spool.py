@@ -46,12 +46,12 @@ def test_the_rows_and_rejects_of_memory_at_the_same_positions(tmp_path: Path, ma
         spool.append(each)
     spool.close()
     expected = read_all(memory, step=max_rows)
-    found = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), time_column="ts"), max_rows, {})
-    assert found.rows == expected.rows
-    assert found.rejected == expected.rejected
-    assert len(found.rejected) == 6
-    assert found.position == expected.positions[-1] == {"rows": spool.rows}
-    assert found.over
+    read = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), time_column="ts"), max_rows, {})
+    assert read.rows == expected.rows
+    assert read.rejected == expected.rejected
+    assert len(read.rejected) == 6
+    assert read.position == expected.positions[-1] == {"rows": spool.rows}
+    assert read.over
 
 
 def test_a_spool_on_a_storage_goes_on_where_it_was() -> None:
@@ -65,8 +65,8 @@ def test_a_spool_on_a_storage_goes_on_where_it_was() -> None:
         Spool(f"{uri}/rows", COLUMNS).close({"n": 99})
         assert Spool(f"{uri}/rows", COLUMNS).closed and Spool(f"{uri}/rows", COLUMNS).offset == {"n": 99}
         expected = read_all(memory, step=7)
-        found = agree(lambda: SpoolSource(COLUMNS, f"{uri}/rows", time_column="ts"), 7, {})
-        assert found.rows == expected.rows and found.rejected == expected.rejected
+        read = agree(lambda: SpoolSource(COLUMNS, f"{uri}/rows", time_column="ts"), 7, {})
+        assert read.rows == expected.rows and read.rejected == expected.rejected
         assert not any(name.rpartition("/")[2].startswith(".") for name in storage.files)
 
 
@@ -127,9 +127,9 @@ def test_rows_that_were_rejected_before_count_and_come_out_again(tmp_path: Path)
     spool.close()
     assert spool.rows == 7
     for max_rows in (1, 2, 7):
-        found = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), time_column="ts"), max_rows, {})
-        assert [row["id"] for row in found.rows] == [1, 3, 7]
-        assert [row["position"] for row in found.rejected] == [f"x, row {number}" for number in (2, 4, 5, 6)]
+        read = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), time_column="ts"), max_rows, {})
+        assert [row["id"] for row in read.rows] == [1, 3, 7]
+        assert [row["position"] for row in read.rejected] == [f"x, row {number}" for number in (2, 4, 5, 6)]
 
 
 def test_slices_are_not_copied_and_outlive_the_file(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_values_are_fitted_where_they_are_read(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path), COLUMNS)
     spool.append(batch(1, 2, ID=pa.array(["7", "x"])))
     spool.close()
-    found = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), name="clicks"), 1, {})
-    assert [row["id"] for row in found.rows] == [7]
-    assert found.rejected[0]["position"] == "clicks, row 2"
+    read = agree(lambda: SpoolSource(COLUMNS, str(tmp_path), name="clicks"), 1, {})
+    assert [row["id"] for row in read.rows] == [7]
+    assert read.rejected[0]["position"] == "clicks, row 2"
 
 
 def test_a_folder_that_cannot_hold_the_rows(tmp_path: Path) -> None:

@@ -34,10 +34,10 @@ def test_what_files_are_called(uri: str, kind: str, path: str, monkeypatch: pyte
         "AWS_REGION": "eu-west-1",
     }.items():
         monkeypatch.setenv(name, value)
-    found = storage_of(uri)
-    assert isinstance(found, ArrowStorage)
-    assert (found.system.type_name, found._path(uri)) == (kind, path)
-    assert storage_of(uri) is found
+    storage = storage_of(uri)
+    assert isinstance(storage, ArrowStorage)
+    assert (storage.system.type_name, storage._path(uri)) == (kind, path)
+    assert storage_of(uri) is storage
 
 
 def test_a_container_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ COLUMNS = Schema((Column("n", INTEGER),))
 
 @pytest.fixture
 def kept() -> Iterator[tuple[str, MemoryStorage]]:
-    with memory_storage() as found:
-        yield found
+    with memory_storage() as uri_and_storage:
+        yield uri_and_storage
 
 
 def opened(uri: str, resume: Resume | None = None, run: str | None = "a", snapshots: bool = False) -> Sink:

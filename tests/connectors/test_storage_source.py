@@ -75,7 +75,7 @@ def test_splits_are_read_elsewhere_and_again(bucket: str, tmp_path: Path, ending
     for number in range(2):
         storage_of(bucket).put(f"{bucket}/{number}.{ending}", written(ending, rows(number, number + 20), tmp_path))
     at: dict[str, Any] = {}
-    found = []
+    rows_read = []
     for _ in range(9):
         plan = source(bucket).plan(at, Limits(7))
         at = json.loads(json.dumps(plan.position))
@@ -83,8 +83,8 @@ def test_splits_are_read_elsewhere_and_again(bucket: str, tmp_path: Path, ending
             packed = Split.unpacked(json.loads(json.dumps(split.packed())))
             for _ in range(2):
                 read = [row for part in source(bucket).read_split(packed) for row in part.rows.to_pylist()]
-            found += read
-    assert found == rows(0, 20) + rows(1, 21)
+            rows_read += read
+    assert rows_read == rows(0, 20) + rows(1, 21)
 
 
 def test_files_come_and_lines_are_added_while_a_bucket_is_followed(

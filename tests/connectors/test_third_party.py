@@ -193,15 +193,15 @@ def test_a_query_that_left_a_shared_join_goes_on_with_its_epochs(tmp_path: Path)
     run(tmp_path, end=False, text=sharing("a", "b", "c"))
     more(3, 6)
     run(tmp_path, end=False, text=sharing("a", "b", "c"))
-    known = answers(f"{tmp_path}/c.db")
+    before = answers(f"{tmp_path}/c.db")
     more(6, 9)
     for _ in range(2):
         run(tmp_path, end=False, text=sharing("a", "b"))
-    assert answers(f"{tmp_path}/c.db") == known
+    assert answers(f"{tmp_path}/c.db") == before
     more(9, 12)
     run(tmp_path, text=sharing("a", "b", "c"))
     assert set(answers(f"{tmp_path}/a.db")) == set(range(12))
-    assert set(answers(f"{tmp_path}/c.db")) >= {*known, 9, 10, 11}
+    assert set(answers(f"{tmp_path}/c.db")) >= {*before, 9, 10, 11}
 
 
 def test_what_was_prepared_of_a_query_that_left_is_committed_when_it_comes_back(
@@ -276,9 +276,9 @@ def test_a_sink_without_snapshots_is_rejected_for_them(folder: Path) -> None:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Connector]]:
-    known = {name: registry._CONNECTORS[name] for name in ("files", "generator", "ledger", "memory", "terminal")}
-    monkeypatch.setattr(registry, "_CONNECTORS", known)
-    yield known
+    connectors = {name: registry._CONNECTORS[name] for name in ("files", "generator", "ledger", "memory", "terminal")}
+    monkeypatch.setattr(registry, "_CONNECTORS", connectors)
+    yield connectors
 
 
 def test_a_name_is_given_once(names: dict[str, Connector]) -> None:
