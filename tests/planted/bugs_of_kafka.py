@@ -80,8 +80,8 @@ KAFKA: Final = (
     Bug(
         "what_goes_is_behind_what_comes",
         "connectors/message_changes.py",
-        'order = np.argsort(places, kind="stable")',
-        "order = np.arange(len(places))",
+        'order = np.argsort(indexes, kind="stable")',
+        "order = np.arange(len(indexes))",
         "a row that is changed comes before it goes",
     ),
     Bug(

@@ -100,7 +100,7 @@ def _shares(rows: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
 
 
 class BatchFiles(Sink):
-    """The parts of all batches, in the driver. `done` batches are settled, of `planned` ones parts may be shown.
+    """The parts of all batches, in the driver. `done` batches are committed, of `planned` ones parts may be shown.
 
     Where no batch is planned there is no log: a new run. `snapshots` says that the answer is one file that is replaced
     as a whole.
@@ -196,7 +196,7 @@ class BatchFiles(Sink):
         self._target.replace(batch)
 
     def abort(self, epoch: int) -> None:
-        """What was shown stays: the batch is either settled, or will be run again."""
+        """What was shown stays: the batch is either committed, or will be run again."""
         self._tidy()
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ class DeltaSink(StagedSink):
                     "a commit interval needs a checkpoint on a disk, where rows are staged meanwhile",
                     remedy="leave commit_interval out, or put the checkpoint on a disk",
                 )
-            self._staging = declared.staging  # a batch of Spark that is settled does not come again either
+            self._staging = declared.staging  # a batch of Spark that is committed does not come again either
             self._hold_again(0 if opening.resume is None else opening.resume.done)
 
     def commit(self, epoch: int, token: Any) -> None:

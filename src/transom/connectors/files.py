@@ -214,10 +214,8 @@ class FileSource(Source):
             return list(self._last_listed.values())
         # A file that does not grow and has been read, nobody need look at again.
         units = (name for name in self._recognised if self._is_unit(name))
-        settled = {name for name in units if name in files and name != current}
-        listed = list_files(
-            path, may_be_empty=growing or bool(files), settled=settled, taken=files, within=self._within
-        )
+        done = {name for name in units if name in files and name != current}
+        listed = list_files(path, may_be_empty=growing or bool(files), done=done, taken=files, within=self._within)
         self._last_listed, self._listed_at = {file.name: file for file in listed}, now
         return listed
 

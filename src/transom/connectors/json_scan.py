@@ -55,11 +55,11 @@ class Quotes:
             for at in {*range(0, len(inner) - _WORD + 1, _WORD), max(0, len(inner) - _WORD)}
         )
 
-    def _differ(self, places: Int64s, wanted: bytes) -> bool:
+    def _differ(self, positions: Int64s, wanted: bytes) -> bool:
         """Whether somewhere there are the same letters, and not in the same case."""
         mask = np.uint64((1 << 8 * len(wanted)) - 1)
         exact = np.uint64(int.from_bytes(wanted, "little"))
-        letters = self._words[places] & mask
+        letters = self._words[positions] & mask
         others = letters[letters != exact]
         return bool(len(others)) and bool(((others | (_LOWER & mask)) == (exact | (_LOWER & mask))).any())
 

@@ -44,40 +44,40 @@ def list_files(
     path: str,
     *,
     may_be_empty: bool,
-    settled: Container[str] = (),
+    done: Container[str] = (),
     taken: Container[str] = (),
     within: Within | None = None,
 ) -> list[Listed]:
     """The files of a path, by name. Hidden ones (a leading dot or underscore) are somebody's unfinished business.
 
     A folder means the files in it, not those of folders below. Nothing but the pattern is expanded: no `~`, no `$X`.
-    Files with `settled` names are left out, and not looked at. Of several names of one file one that is `taken` counts.
-    One that leads outside of `within` is rejected.
+    Files whose names are in `done` are left out, and not looked at. Of several names of one file one that is `taken`
+    counts. One that leads outside of `within` is rejected.
     """
     if within is None:
-        return _listed(path, may_be_empty, settled, taken)
+        return _listed(path, may_be_empty, done, taken)
     within.check_pattern(path)
-    listed = _listed(path, may_be_empty, settled, taken)
+    listed = _listed(path, may_be_empty, done, taken)
     for file in listed:
         within.check(file.path)
     return listed
 
 
-def _listed(path: str, may_be_empty: bool, settled: Container[str], taken: Container[str]) -> list[Listed]:
+def _listed(path: str, may_be_empty: bool, done: Container[str], taken: Container[str]) -> list[Listed]:
     if is_remote(path):
         try:
             listed = _listed_remotely(storage_of(path), path, may_be_empty)
         except (OSError, ValueError) as error:
             raise cannot_read(path, error) from None
-        return [file for file in listed if file.name not in settled]
+        return [file for file in listed if file.name not in done]
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return _matching(path, settled, taken, may_be_empty=may_be_empty)
+        return _matching(path, done, taken, may_be_empty=may_be_empty)
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from None
     if stat.S_ISREG(mode):
-        return _present([(path, path)] if path not in settled else [])
+        return _present([(path, path)] if path not in done else [])
     if not stat.S_ISDIR(mode):
         raise SourceError(f"'{show(path)}' is neither a file nor a folder", remedy="write the path of one")
     try:
@@ -87,7 +87,7 @@ def _listed(path: str, may_be_empty: bool, settled: Container[str], taken: Conta
         raise cannot_read(path, error) from None
     if any(linked for _, _, linked in entries):
         entries = _once(entries, taken)
-    return _present(sorted((name, index) for name, index, _ in entries if name not in settled))
+    return _present(sorted((name, index) for name, index, _ in entries if name not in done))
 
 
 def path_of(path: str, name: str) -> str:
@@ -150,12 +150,12 @@ def _remote(entry: Entry, name: str, path: str) -> Listed:
     return Listed(name, path, entry.size, entry.state)
 
 
-def _matching(path: str, settled: Container[str], taken: Container[str], *, may_be_empty: bool) -> list[Listed]:
+def _matching(path: str, done: Container[str], taken: Container[str], *, may_be_empty: bool) -> list[Listed]:
     if not glob.has_magic(path):
         raise _nothing(path)
     matching = {name for name in _expanded(path) if not _hidden(os.path.basename(name))}
     names = [name for name, _, _ in _once([(name, name, os.path.islink(name)) for name in matching], taken)]
-    files = _present(sorted((name, name) for name in names if name not in settled))
+    files = _present(sorted((name, name) for name in names if name not in done))
     if not files and not may_be_empty:
         raise _no_match(path)
     return files

@@ -5,7 +5,7 @@
 | upsert-json | the row that its key has from now on; one without a value says that it has none |
 | debezium-json | an envelope with `before`, `after` and op: c, r: comes, u: changes, d: goes; without a value skipped |
 
-Whoever writes them may write some again after a failure. Where the table has a primary key a repeated row replaces
+Whoever writes them may write some again after a failure. Where the table has a primary key a repeated row reindexes
 itself, and nothing changes by it; without one every row counts.
 """
 
@@ -115,16 +115,16 @@ class DebeziumJson:
             wrong = {int(origin[at]): why for at in np.flatnonzero(which)} | wrong
             bad |= which
         leave, enter = np.flatnonzero(goes & ~bad), np.flatnonzero(comes & ~bad)
-        places = np.concatenate([leave, enter])
-        order = np.argsort(places, kind="stable")  # those that go lie before those that come
+        indexes = np.concatenate([leave, enter])
+        order = np.argsort(indexes, kind="stable")  # those that go lie before those that come
         rows = pa.concat_arrays([before.take(pa.array(leave)), after.take(pa.array(enter))]).take(pa.array(order))
         signs = np.repeat(np.array(["-", "+"]), [len(leave), len(enter)])[order]
         micros, millis = source.flatten()[::-1]
         at = pc.coalesce(micros, pc.multiply(millis, 1000)).cast(TIMESTAMP)
         ingested = pc.multiply(ts_ms, 1000).cast(TIMESTAMP)
-        places = places[order]
-        times = {SOURCE_TIME: at.take(pa.array(places)), INGESTION_TIME: ingested.take(pa.array(places))}
-        return [MessageRows(ParsedRows(origin[places], rows.flatten()), pa.array(signs), times)], wrong
+        indexes = indexes[order]
+        times = {SOURCE_TIME: at.take(pa.array(indexes)), INGESTION_TIME: ingested.take(pa.array(indexes))}
+        return [MessageRows(ParsedRows(origin[indexes], rows.flatten()), pa.array(signs), times)], wrong
 
 
 def _among(op: pa.Array, *letters: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

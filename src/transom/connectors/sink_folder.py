@@ -74,7 +74,7 @@ class Mark:
 
 
 class SinkFolder:
-    """A folder as one run sees it. Parts below the number `committed` are settled; None: no log was found that says so.
+    """A folder as one run sees it. Parts below the number `committed` stay; None: no log was found that says so.
 
     A `run` of no name has nothing but the word of its caller: where that knows of parts they are its own. Whose a
     `private` folder is shows by its name.
@@ -186,7 +186,7 @@ def reject_foreign(path: str, names: Iterable[str]) -> None:
 
 
 def reject_lost(path: str, run: str | None) -> None:
-    """The parts of a run that has no log: they were settled, and nobody can tell any more which of them."""
+    """The parts of a run that has no log: they were committed, and nobody can tell any more which of them."""
     mark = read_mark(path)
     if mark is not None and mark.run is not None and mark.run == run and dict(_parts(path)):
         raise SinkError(

@@ -1,7 +1,7 @@
 """The one thing that moves between operators.
 
 A `Delta` says what became known on the way to `frontier`: rows that began (with their end, or with an open row id while
-it is open), and ends of rows sent earlier. After it, every snapshot before `frontier` is settled.
+it is open), and ends of rows sent earlier. After it, every snapshot before `frontier` is final.
 
 Invariants, for a step from `before` to `frontier`:
 - every row has `before <= ta < frontier` and `ta < te`: producers drop the ghosts they can see;

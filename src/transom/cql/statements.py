@@ -1,4 +1,4 @@
-"""From text to statements: the door of this room."""
+"""From text to statements: what other rooms call of this one."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class PythonFunction:
         if not whole.true_count:
             return pa.nulls(len(whole), self.returns)
         values = self._called([column.filter(whole) for column in columns])
-        places = pc.subtract(pc.cumulative_sum(whole.cast(pa.int64())), pa.scalar(1, pa.int64()))
-        return values.take(pc.if_else(whole, places, pa.scalar(None, pa.int64())))
+        indexes = pc.subtract(pc.cumulative_sum(whole.cast(pa.int64())), pa.scalar(1, pa.int64()))
+        return values.take(pc.if_else(whole, indexes, pa.scalar(None, pa.int64())))
 
     def _called(self, columns: Sequence[pa.Array]) -> pa.Array:
         try:

@@ -89,7 +89,7 @@ class SpecBuilder:
         rejected = self.rejected if self.taps is None else self.taps.shared(self.rejected)
         if self.dead_letters is not None:
             properties = {"path": os.path.join(self.dead_letters, name, ""), "format": "jsonl"}
-            files = open_files(properties, lambda: self._run(f"{name}/refused"), planned.catalogue.within)
+            files = open_files(properties, lambda: self._run(f"{name}/rejected"), planned.catalogue.within)
             return files if self.taps is None else self.taps.rejected(files)
         return None if rejected is None else OpenSink(lambda opening: rejected)
 

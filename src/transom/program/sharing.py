@@ -88,12 +88,12 @@ def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
     by_join: dict[object, dict[int, SharableWindows]] = {}
     for index, query in enumerate(planned):
         assert isinstance(query.statement, QueryStatement | InsertStatement | ExplainStatement)
-        asks = sharable_windows(query.statement.query, query.catalogue)
-        if isinstance(asks, str):
+        windows = sharable_windows(query.statement.query, query.catalogue)
+        if isinstance(windows, str):
             continue
         if query.catalogue.options.get("sharing") != "on" and _without_the_join(query) is not None:
             continue  # it may need no pairs
-        by_join.setdefault(asks.common, {})[index] = asks
+        by_join.setdefault(windows.common, {})[index] = windows
     return [windows_of for windows_of in by_join.values() if len(windows_of) > 1 and differ(list(windows_of.values()))]
 
 

@@ -72,7 +72,7 @@ class LocalShuffle:
             ) from None
 
     def forget(self, batch: int) -> None:
-        """Batches before this one are settled."""
+        """Batches before this one are committed."""
         for name in os.listdir(self.folder) if self.folder is not None else ():
             if name.isdecimal() and int(name) < batch:
                 shutil.rmtree(os.path.join(self.folder or "", name), ignore_errors=True)
