@@ -22,8 +22,8 @@ from transom.plan.catalogue import (
 )
 
 
-def created(text: str, known: Catalogue | None = None) -> object:
-    (statement,) = parse_statements(text, known if known is not None else Catalogue())
+def created(text: str, catalogue: Catalogue | None = None) -> object:
+    (statement,) = parse_statements(text, catalogue if catalogue is not None else Catalogue())
     assert isinstance(statement, CreateStatement)
     return statement.definition
 
@@ -70,15 +70,15 @@ def test_a_watermark_without_a_bound() -> None:
 
 
 def test_arrival_time_is_an_invisible_column() -> None:
-    known = Catalogue()
-    definition = created("CREATE STREAM s (a INTEGER) WITH (time = 'arrival', connector = 'kafka')", known)
+    catalogue = Catalogue()
+    definition = created("CREATE STREAM s (a INTEGER) WITH (time = 'arrival', connector = 'kafka')", catalogue)
     assert isinstance(definition, StreamDefinition)
     assert definition.arrival_time
     assert definition.time == TimeColumn("arrival_time", 0)
     assert definition.columns == schema.Schema.of(("a", schema.INTEGER), ("arrival_time", schema.TIMESTAMP))
     assert definition.properties == {"connector": "kafka"}
-    assert bind_query("SELECT * FROM s [NOW]", known).schema.names == ["a"]
-    assert bind_query("SELECT a, arrival_time FROM s [NOW]", known).schema.names == ["a", "arrival_time"]
+    assert bind_query("SELECT * FROM s [NOW]", catalogue).schema.names == ["a"]
+    assert bind_query("SELECT a, arrival_time FROM s [NOW]", catalogue).schema.names == ["a", "arrival_time"]
 
 
 def test_a_static_table() -> None:
@@ -88,14 +88,14 @@ def test_a_static_table() -> None:
 
 
 def test_a_table_given_by_its_changes() -> None:
-    known = Catalogue()
+    catalogue = Catalogue()
     definition = created(
-        "CREATE TABLE t (Op VARCHAR, a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (changes = 'op')", known
+        "CREATE TABLE t (Op VARCHAR, a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (changes = 'op')", catalogue
     )
     assert isinstance(definition, TableDefinition)
     assert definition.change_column == "Op"
-    assert bind_query("SELECT * FROM t", known).schema.names == ["a", "ts"]
-    assert "no column 'op'" in rejected("SELECT op FROM t", known).what
+    assert bind_query("SELECT * FROM t", catalogue).schema.names == ["a", "ts"]
+    assert "no column 'op'" in rejected("SELECT op FROM t", catalogue).what
 
 
 def test_columns_of_metadata_are_for_the_connector() -> None:
@@ -104,8 +104,8 @@ def test_columns_of_metadata_are_for_the_connector() -> None:
              WATERMARK FOR ts AS ts) WITH (connector = 'kafka')"""
     )
     assert isinstance(definition, StreamDefinition) and definition.invisible == {"Offset_"}
-    found = {"connector": "kafka", "metadata.ts": "timestamp", "metadata.offset_": "Offset_"}
-    assert definition.properties == found
+    properties = {"connector": "kafka", "metadata.ts": "timestamp", "metadata.offset_": "Offset_"}
+    assert definition.properties == properties
     assert (
         "a text is expected" in rejected("CREATE STREAM s (ts TIMESTAMP METADATA FROM x, WATERMARK FOR ts AS ts)").what
     )
@@ -129,9 +129,9 @@ def test_a_rate_is_for_the_planner_and_a_generator_reads_it_too() -> None:
            CREATE STREAM unknown (a INT) WITH (time = arrival, connector = 'memory')""",
         catalogue,
     )
-    found = [catalogue.relations[name] for name in ("files", "made", "usual", "unknown")]
-    assert [each.rate for each in found if isinstance(each, StreamDefinition)] == [20.0, 0.5, 1.0, None]
-    assert ["rate" in each.properties for each in found if isinstance(each, StreamDefinition)] == [
+    definitions = [catalogue.relations[name] for name in ("files", "made", "usual", "unknown")]
+    assert [each.rate for each in definitions if isinstance(each, StreamDefinition)] == [20.0, 0.5, 1.0, None]
+    assert ["rate" in each.properties for each in definitions if isinstance(each, StreamDefinition)] == [
         False,
         True,
         False,
@@ -168,9 +168,11 @@ def test_types() -> None:
 
 
 def test_words_of_the_language_can_be_columns() -> None:
-    known = Catalogue()
-    created("CREATE TABLE t (rows INT, range INT, date DATE, now INT, slide INT, watermark INT, istream INT)", known)
-    bound = bind_query("SELECT rows + range, date, now, istream FROM t WHERE watermark = slide", known)
+    catalogue = Catalogue()
+    created(
+        "CREATE TABLE t (rows INT, range INT, date DATE, now INT, slide INT, watermark INT, istream INT)", catalogue
+    )
+    bound = bind_query("SELECT rows + range, date, now, istream FROM t WHERE watermark = slide", catalogue)
     assert bound.schema.names == ["rows + range", "date", "now", "istream"]
 
 

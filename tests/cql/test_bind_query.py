@@ -275,14 +275,14 @@ def predicate(text: str) -> Expression:
 
 
 def outer_columns(query: Node) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    columns: list[tuple[str, int]] = []
     if isinstance(query, Filter):
         for part in walk(query.predicate):
             if isinstance(part, OuterColumn):
-                found.append((part.name, part.depth))
+                columns.append((part.name, part.depth))
             if isinstance(part, (Exists, InQuery)):
-                found += outer_columns(part.query)
-    return found + [item for child in query.inputs for item in outer_columns(child)]
+                columns += outer_columns(part.query)
+    return columns + [item for child in query.inputs for item in outer_columns(child)]
 
 
 def test_exists_sees_the_row_around() -> None:

@@ -67,10 +67,10 @@ def test_a_range_within_the_domain_is_exact() -> None:
 
 
 def test_durations_are_multiples_of_the_tick() -> None:
-    known = catalogue("SET tick = '2 SECONDS';")
-    assert window("S [RANGE 4 SECONDS SLIDE 2 SECONDS]", known).range == 4 * SECOND
-    assert marked(rejected("SELECT * FROM S [RANGE 5 SECONDS]", known)) == "5 SECONDS"
-    assert "SET tick" in str(rejected("SELECT * FROM S [RANGE 4 SECONDS SLIDE 1 SECOND]", known).remedy)
+    of_two_seconds = catalogue("SET tick = '2 SECONDS';")
+    assert window("S [RANGE 4 SECONDS SLIDE 2 SECONDS]", of_two_seconds).range == 4 * SECOND
+    assert marked(rejected("SELECT * FROM S [RANGE 5 SECONDS]", of_two_seconds)) == "5 SECONDS"
+    assert "SET tick" in str(rejected("SELECT * FROM S [RANGE 4 SECONDS SLIDE 1 SECOND]", of_two_seconds).remedy)
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ CREATE TABLE R (sign VARCHAR, A INTEGER, E INTEGER, ts TIMESTAMP INVISIBLE, WATE
 
 
 def texts() -> list[str]:
-    found = {
+    queries = {
         json.loads(line)["cql"] for path in sorted(CASES.glob("*.jsonl")) for line in path.read_text().splitlines()
     }
     # A bare `V1 Except V2` has no SELECT; it is not part of this language.
-    return sorted(text for text in found if "elect" in text.lower())
+    return sorted(text for text in queries if "elect" in text.lower())
 
 
 def test_there_are_samples() -> None:
@@ -36,9 +36,9 @@ def test_there_are_samples() -> None:
 
 @pytest.mark.parametrize("text", texts())
 def test_samples_bind(text: str) -> None:
-    known = Catalogue()
-    parse_statements(DECLARATIONS, known)
-    bound = bind_query(text, known)
+    catalogue = Catalogue()
+    parse_statements(DECLARATIONS, catalogue)
+    bound = bind_query(text, catalogue)
     word = text[: text.index("(")].lower() if text.lower().startswith(("istream", "dstream", "rstream")) else None
     assert isinstance(bound, Stream) == (word is not None)
     assert not isinstance(bound, ToStream) or bound.change is Change(word)

@@ -35,13 +35,13 @@ explain (select a from s)
 
 
 def test_a_whole_text() -> None:
-    known = Catalogue()
-    stream, sink, tick, insert, query, explain, plain = parse_statements(TEXT, known)
-    assert isinstance(stream, CreateStatement) and stream.definition is known.relations["s"]
-    assert isinstance(sink, CreateStatement) and sink.definition is known.sinks["copies"]
-    assert known.sinks["copies"].properties == {"connector": "memory", "note": "a; b"}
+    catalogue = Catalogue()
+    stream, sink, tick, insert, query, explain, plain = parse_statements(TEXT, catalogue)
+    assert isinstance(stream, CreateStatement) and stream.definition is catalogue.relations["s"]
+    assert isinstance(sink, CreateStatement) and sink.definition is catalogue.sinks["copies"]
+    assert catalogue.sinks["copies"].properties == {"connector": "memory", "note": "a; b"}
     assert isinstance(tick, SetStatement) and (tick.option, tick.value) == ("tick", SECOND)
-    assert known.options == {"tick": SECOND}
+    assert catalogue.options == {"tick": SECOND}
     assert isinstance(insert, InsertStatement) and insert.sink == "copies" and isinstance(insert.query, Relation)
     assert isinstance(query, QueryStatement) and isinstance(query.query, Stream)
     assert query.text == "SELECT ISTREAM a FROM s [RANGE 2 SECONDS]"
@@ -130,7 +130,7 @@ def test_what_a_sub_query_of_a_view_reads_stays(query: str) -> None:
 
 
 def test_names_come_and_go() -> None:
-    known = Catalogue()
+    catalogue = Catalogue()
     texts = """
         CREATE TABLE t (a INTEGER);
         CREATE TABLE IF NOT EXISTS T (b INTEGER);
@@ -142,7 +142,7 @@ def test_names_come_and_go() -> None:
         DROP TABLE IF EXISTS t;
         CREATE OR REPLACE MATERIALIZED VIEW v AS VALUES (1, 'a')
     """
-    statements = parse_statements(texts, known)
+    statements = parse_statements(texts, catalogue)
     kinds = [type(statement) for statement in statements]
     assert kinds == [CreateStatement, KeptStatement, CreateStatement, *[ShowStatement] * 3, *[DropStatement] * 2,
                      CreateStatement]  # fmt: skip
@@ -153,18 +153,18 @@ def test_names_come_and_go() -> None:
     assert isinstance(dropped, DropStatement) and isinstance(statements[2], CreateStatement)
     assert dropped.definition == statements[2].definition
     assert isinstance(nothing, DropStatement) and nothing.definition is None
-    assert "t" not in known.relations and "v" in known.relations
+    assert "t" not in catalogue.relations and "v" in catalogue.relations
 
 
 def test_what_a_view_reads_stays() -> None:
-    known = catalogue()
-    parse_statements("CREATE VIEW over_s AS SELECT A FROM S WHERE EXISTS (SELECT 1 FROM names)", known)
+    with_s = catalogue()
+    parse_statements("CREATE VIEW over_s AS SELECT A FROM S WHERE EXISTS (SELECT 1 FROM names)", with_s)
     for text in ("DROP TABLE names", "CREATE OR REPLACE TABLE names (other INTEGER)"):
         with pytest.raises(QueryError, match="the view 'over_s' reads"):
-            parse_statements(text, known)
-    parse_statements("DROP VIEW over_s; DROP TABLE names", known)
+            parse_statements(text, with_s)
+    parse_statements("DROP VIEW over_s; DROP TABLE names", with_s)
 
 
 def test_names_that_may_be_words_of_statements() -> None:
-    known = Catalogue()
-    parse_statements("CREATE TABLE show (describe INTEGER, drop INTEGER); SELECT describe, drop FROM show", known)
+    catalogue = Catalogue()
+    parse_statements("CREATE TABLE show (describe INTEGER, drop INTEGER); SELECT describe, drop FROM show", catalogue)

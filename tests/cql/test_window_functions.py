@@ -86,7 +86,7 @@ def test_errors_say_what_to_write(query: str, words: str) -> None:
 
 def test_repeats_are_left_out_in_many_ways() -> None:
     """Over a view as over its stream, with a window and without, by one key and several."""
-    one = bound("SELECT d.a FROM DEDUPLICATE(s PARTITION BY k, a, 5 SECONDS) [ROWS 3] AS d")
-    other = bound("SELECT a FROM TABLE(DEDUPLICATE(TABLE s PARTITION BY (k, s.a), INTERVAL '5' SECOND)) [ROWS 3]")
-    assert one == other
+    short = bound("SELECT d.a FROM DEDUPLICATE(s PARTITION BY k, a, 5 SECONDS) [ROWS 3] AS d")
+    standard = bound("SELECT a FROM TABLE(DEDUPLICATE(TABLE s PARTITION BY (k, s.a), INTERVAL '5' SECOND)) [ROWS 3]")
+    assert short == standard
     assert bound("SELECT a FROM DEDUPLICATE(v PARTITION BY at, 5 SECONDS)").schema.names == ["a"]

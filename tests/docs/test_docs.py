@@ -109,9 +109,9 @@ def windows_listed() -> list[str]:
 def test_every_window_that_is_listed_can_be_written() -> None:
     catalogue = Catalogue()
     read_program(WINDOWED, catalogue)
-    found = windows_listed()
-    assert len(found) == 11
-    specs = {str(read_program(f"SELECT a FROM s {window}", catalogue)[0].root) for window in found}
+    windows = windows_listed()
+    assert len(windows) == 11
+    specs = {str(read_program(f"SELECT a FROM s {window}", catalogue)[0].root) for window in windows}
     assert len(specs) == 9  # [10 SECONDS] and [RANGE INTERVAL '10' SECOND] are [RANGE 10 SECONDS]
 
 

@@ -19,9 +19,9 @@ def test_every_page_is_in_the_contents() -> None:
     listed: set[Path] = set()
     for path, text in trees.items():
         for name in re.findall(r"^   ([\w./*-]+)$", text, flags=re.MULTILINE):
-            found = [*path.parent.glob(f"{name}.md"), *path.parent.glob(f"{name}.rst")]
-            assert found, f"{path.name} lists {name}, which is not there"
-            listed.update(file.resolve() for file in found)
+            pages = [*path.parent.glob(f"{name}.md"), *path.parent.glob(f"{name}.rst")]
+            assert pages, f"{path.name} lists {name}, which is not there"
+            listed.update(file.resolve() for file in pages)
     assert set(DOCS.rglob("*.md")) - listed == set()
 
 

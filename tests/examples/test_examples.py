@@ -80,8 +80,8 @@ def test_backbone(tmp_path: Path) -> None:
     backbone, branch = read(tmp_path / "data" / "backbone.csv"), read(tmp_path / "data" / "branch.csv")
     steps: Counter[datetime] = Counter({min(at(row) for row in backbone + branch): 0})
     packets = [(row["src"], row["dest"], at(row)) for row in branch]
-    for one in backbone:
-        src, dest, when = one["src"], one["dest"], at(one)
+    for packet in backbone:
+        src, dest, when = packet["src"], packet["dest"], at(packet)
         for other_src, other_dest, other_when in packets:
             if src == other_src and dest == other_dest and abs(when - other_when) < HOUR:
                 steps[max(when, other_when)] += 1
@@ -204,9 +204,9 @@ def test_flights(tmp_path: Path) -> None:
     for day in (first + DAY * i for i in range((last - first).days + 2)):
         rows = []
         for airline, late in days.get(day, {}).items():
-            known = [delay for delay in late if delay is not None]
-            average = math.fsum(known) / len(known) if known else None
-            rows.append((airline, str(len(late)), str(len(late) - len(known)), average))
+            minutes_late = [delay for delay in late if delay is not None]
+            average = math.fsum(minutes_late) / len(minutes_late) if minutes_late else None
+            rows.append((airline, str(len(late)), str(len(late) - len(minutes_late)), average))
         snapshots.append((day, Counter(rows)))
     answer = {
         instant: Counter({(*row[:3], float(row[3]) if row[3] else None): n for row, n in change.items()})

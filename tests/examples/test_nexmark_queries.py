@@ -79,9 +79,9 @@ def answer(text: str, inputs: Inputs) -> tuple[Counter[tuple[Any, ...]], bool]:
 
 @pytest.mark.parametrize("name", [f"q{number}" for number in range(23)])
 def test_the_answer_is_that_of_duckdb(name: str, inputs: Inputs, database: duckdb.DuckDBPyConnection) -> None:
-    found, bounded = answer((FOLDER / f"{name}.cql").read_text(encoding="utf-8"), inputs)
+    rows, bounded = answer((FOLDER / f"{name}.cql").read_text(encoding="utf-8"), inputs)
     expected = Counter(database.execute(ANSWERS[name]).fetchall())
-    assert expected and found == expected
+    assert expected and rows == expected
     assert bounded == (name in BOUNDED)
 
 
@@ -93,8 +93,8 @@ def test_windows_on_both_sides_bound_q7(inputs: Inputs, database: duckdb.DuckDBP
         FROM (SELECT * FROM {windows}) B
         JOIN (SELECT MAX(price) AS price, window_start, window_end FROM {windows} GROUP BY window_start, window_end) M
         ON B.price = M.price AND B.window_start = M.window_start AND B.window_end = M.window_end"""
-    found, bounded = answer(head + query, inputs)
-    assert found == Counter(database.execute(ANSWERS["q7"]).fetchall()) and bounded
+    rows, bounded = answer(head + query, inputs)
+    assert rows == Counter(database.execute(ANSWERS["q7"]).fetchall()) and bounded
 
 
 @pytest.mark.nightly

@@ -33,7 +33,7 @@ def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     answer = AnswerHistory("a", 20 * SECOND)
     answer.open(Opening(SCHEMA, form="changes"))
     there: list[dict[str, object]] = []
-    known: list[Counter[str]] = []
+    there_at: list[Counter[str]] = []
     for second in range(120):
         changes = []
         for _ in range(random.randrange(4)):
@@ -55,11 +55,11 @@ def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
             columns = [column.cast(field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             answer.write(pa.RecordBatch.from_arrays(columns, schema=SCHEMA))
         answer.commit()
-        known.append(Counter(map(str, there)))
+        there_at.append(Counter(map(str, there)))
     assert answer._base_at > 50 * SECOND, "it was folded"
-    assert rows(answer) == known[-1]
+    assert rows(answer) == there_at[-1]
     for second in range(100, 120):
-        assert rows(answer, second) == known[second]
+        assert rows(answer, second) == there_at[second]
     with pytest.raises(Exception, match="is known from"):
         rows(answer, 10)
 

@@ -76,8 +76,8 @@ def test_it_is_sql_over_all_answers(session: Session) -> None:
             JOIN floors FOR SYSTEM_TIME AS OF TIMESTAMP '2024-05-01 10:00:25' AS f USING (floor)
             GROUP BY ALL ORDER BY 1 NULLS LAST
         """
-        found = [tuple(row.values()) for row in asked(connection, sql)]
-        assert found == [("hall", 2, 1), ("lab", 2, 2), (None, 2, 1)]
+        rows = [tuple(row.values()) for row in asked(connection, sql)]
+        assert rows == [("hall", 2, 1), ("lab", 2, 2), (None, 2, 1)]
 
 
 def test_it_renews_itself_while_the_query_goes_on(session: Session) -> None:
@@ -120,8 +120,8 @@ def test_the_status_says_what_is_kept(session: Session) -> None:
     with client(session):
         start(session)
         session.monitor.look()
-        (found,) = session.monitor.snapshots()
-        kept = found["history"]
+        (of_query,) = session.monitor.snapshots()
+        kept = of_query["history"]
         assert isinstance(kept, dict) and kept["seconds"] == 3600 and kept["bytes"] > 0 and kept["rows"] >= 5
 
 
@@ -164,8 +164,13 @@ def test_hostile_queries_do_nothing(session: Session, sql: str) -> None:
 def test_tools_find_the_answers_and_their_columns(session: Session) -> None:
     with client(session) as connection:
         start(session, name="my answer")
-        found = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
-        tables = [each for one in found for schema in one["catalog_db_schemas"] for each in schema["db_schema_tables"]]
+        catalogs = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
+        tables = [
+            each
+            for catalog in catalogs
+            for schema in catalog["catalog_db_schemas"]
+            for each in schema["db_schema_tables"]
+        ]
         assert [each["table_name"] for each in tables] == ["my answer"]
         schema = connection.adbc_get_table_schema("my answer")
         assert schema.names == ["room", "floor", "celsius"] and schema.field("celsius").type == pa.float64()

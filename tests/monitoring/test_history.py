@@ -31,5 +31,5 @@ def test_what_was_not_looked_at_is_not_there() -> None:
     history.add("q", 100, {"lag_seconds": 1})
     history.add("q", 400, {"lag_seconds": None})
     history.add("q", 800, {"lag_seconds": 3})
-    found = history.of("q", 600, 801)
-    assert found["time"] == [400, 800] and found["lag_seconds"] == [None, pytest.approx(3)]
+    series = history.of("q", 600, 801)
+    assert series["time"] == [400, 800] and series["lag_seconds"] == [None, pytest.approx(3)]

@@ -38,8 +38,8 @@ def test_a_query_is_seen_from_outside(session: Session) -> None:
     code, text = get(server, "/metrics")
     assert code == 200 and value(parsed(text), "transom_sink_rows_total", query="all of it") == 2
     code, text = get(server, "/status?query=all%20of%20it")
-    (found,) = json.loads(text)["queries"]
-    assert (code, found["state"], found["rows_in"], found["inputs"][0]["rejected"]) == (200, "finished", 2, 1)
+    (of_query,) = json.loads(text)["queries"]
+    assert (code, of_query["state"], of_query["rows_in"], of_query["inputs"][0]["rejected"]) == (200, "finished", 2, 1)
     assert json.loads(get(server, "/status?query=other")[1]) == {"queries": []}
     code, text = get(server, "/history?seconds=60")
     assert code == 200 and len(json.loads(text)["all of it"]["time"]) >= 1

@@ -31,9 +31,9 @@ class Writing:
         status, stream = made(**changed), io.StringIO()
         self.now += seconds
         with logging_to(stream, self._form):
-            found = status_json(status, now=NOW, state=state)
-            self._silence.mark(found, self.now)
-            self._log([(found, [progress_of(status, 7, 0, 0.25)] if batch else [])])
+            snapshot = status_json(status, now=NOW, state=state)
+            self._silence.mark(snapshot, self.now)
+            self._log([(snapshot, [progress_of(status, 7, 0, 0.25)] if batch else [])])
         self.text = stream.getvalue()
         return [json.loads(line) for line in self.text.splitlines()] if self._form == "json" else []
 
@@ -60,9 +60,9 @@ def test_without_a_terminal_there_is_a_line_now_and_then(monkeypatch: pytest.Mon
 def test_falling_behind_is_warned_of_when_it_is_twice_as_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     writing = Writing(monkeypatch, batches=False)
     lags = (500, 505, 559, 561, 600, 630, 500, 561)
-    found = [writing.look(progress=NOW - lag * SECOND) for lag in lags]
-    assert [[line["event"] for line in lines] for lines in found] == [[], [], [], ["lag"], [], ["lag"], [], ["lag"]]
-    assert "smoke" in found[3][0]["message"] and found[3][0]["level"] == "WARNING"
+    looks = [writing.look(progress=NOW - lag * SECOND) for lag in lags]
+    assert [[line["event"] for line in lines] for lines in looks] == [[], [], [], ["lag"], [], ["lag"], [], ["lag"]]
+    assert "smoke" in looks[3][0]["message"] and looks[3][0]["level"] == "WARNING"
 
 
 def test_an_input_that_time_waits_for_is_said_to_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,20 +88,20 @@ def test_a_replay_of_old_rows_is_not_behind(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_growing_state_is_warned_of_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     writing = Writing(monkeypatch, batches=False, thresholds=Thresholds(state_bytes=1000))
-    found = []
+    messages = []
     for size in (900, 1000, 1900, 2000):
         operators = (OperatorStatus(3, "Join", "ring_hash", 1, 1, 0, size, 0.0, 5),)
-        found.append([line["message"] for line in writing.look(operators=operators)])
-    assert [len(lines) for lines in found] == [0, 1, 0, 1] and "#3" in found[1][0]
+        messages.append([line["message"] for line in writing.look(operators=operators)])
+    assert [len(lines) for lines in messages] == [0, 1, 0, 1] and "#3" in messages[1][0]
 
 
 def test_many_dead_letters_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     writing = Writing(monkeypatch, batches=False)
-    found = []
+    events = []
     for rows, lost in ((1000, 500), (2000, 590), (3000, 800), (3001, 801)):
         inputs = (InputStatus("s", rows, rows - lost, lost, 0, 0, NOW, False, {}),)
-        found.append([line["event"] for line in writing.look(inputs=inputs)])
-    assert found == [[], [], ["dead letters"], []], "what earlier runs lost is not counted"
+        events.append([line["event"] for line in writing.look(inputs=inputs)])
+    assert events == [[], [], ["dead letters"], []], "what earlier runs lost is not counted"
 
 
 def test_the_end_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

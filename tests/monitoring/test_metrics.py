@@ -26,27 +26,27 @@ def parsed(text: str) -> Values:
     }
 
 
-def value(found: Values, name: str, **labels: str) -> float:
-    return found[name, tuple(sorted(labels.items()))]
+def value(figures: Values, name: str, **labels: str) -> float:
+    return figures[name, tuple(sorted(labels.items()))]
 
 
 def test_figures_are_those_of_the_status() -> None:
-    found = parsed(metrics_text([status_json(made(latency=Latency(5, 1.0, 2.0, 3.0, 4.0)), now=NOW)]))
-    assert value(found, "transom_input_rows_total", query="alarms", input="smoke", fate="late") == 2
-    assert value(found, "transom_input_rows_total", query="alarms", input="smoke", fate="used") == 5
-    assert value(found, "transom_input_waiting_rows", query="alarms", input="smoke") == 2
-    assert value(found, "transom_progress_lag_seconds", query="alarms") == 300
-    assert value(found, "transom_held_back_seconds", query="alarms", input="smoke") == 240
-    assert value(found, "transom_row_latency_seconds", query="alarms", quantile="0.99") == 2e-6
+    figures = parsed(metrics_text([status_json(made(latency=Latency(5, 1.0, 2.0, 3.0, 4.0)), now=NOW)]))
+    assert value(figures, "transom_input_rows_total", query="alarms", input="smoke", fate="late") == 2
+    assert value(figures, "transom_input_rows_total", query="alarms", input="smoke", fate="used") == 5
+    assert value(figures, "transom_input_waiting_rows", query="alarms", input="smoke") == 2
+    assert value(figures, "transom_progress_lag_seconds", query="alarms") == 300
+    assert value(figures, "transom_held_back_seconds", query="alarms", input="smoke") == 240
+    assert value(figures, "transom_row_latency_seconds", query="alarms", quantile="0.99") == 2e-6
     operator = {"query": "alarms", "operator": "3", "tactic": "join ring_hash"}
-    assert value(found, "transom_operator_bytes_kept", **operator) == 4096
-    assert value(found, "transom_operator_busy_seconds_total", **operator) == 0.5
-    assert value(found, "transom_query_state", query="alarms", runtime="local", state="running") == 1
+    assert value(figures, "transom_operator_bytes_kept", **operator) == 4096
+    assert value(figures, "transom_operator_busy_seconds_total", **operator) == 0.5
+    assert value(figures, "transom_query_state", query="alarms", runtime="local", state="running") == 1
 
 
 def test_every_family_is_declared_with_its_type_even_if_nothing_runs() -> None:
-    found = {family.name: family.type for family in text_string_to_metric_families(metrics_text([]))}
-    assert found == {metric.name.removesuffix("_total"): metric.kind for metric in METRICS}
+    types = {family.name: family.type for family in text_string_to_metric_families(metrics_text([]))}
+    assert types == {metric.name.removesuffix("_total"): metric.kind for metric in METRICS}
 
 
 def test_counters_are_called_total_and_gauges_are_not() -> None:
@@ -78,7 +78,7 @@ def test_counters_and_labels_go_on_after_a_restart(tmp_path: Path) -> None:
         CREATE SINK out WITH (connector = 'files', path = '{tmp_path}/out/', format = 'csv');
         INSERT INTO out SELECT k, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k
     """
-    found = []
+    figures = []
     for part, rows in (
         ("a", "2024-05-01 00:00:01,x\n2024-05-01 00:00:09,\n"),
         ("b", "2024-05-01 00:00:02,y\n2024-05-01 00:01:30,x\n"),
@@ -88,11 +88,11 @@ def test_counters_and_labels_go_on_after_a_restart(tmp_path: Path) -> None:
             query = session.start(program, checkpoint=str(tmp_path / "kept"))
             query.await_termination(60)
             session.monitor.look()
-            found.append(parsed(metrics_text(session.monitor.snapshots())))
-    first, second = found
+            figures.append(parsed(metrics_text(session.monitor.snapshots())))
+    first, second = figures
     counters = tuple(metric.name for metric in METRICS if metric.kind == "counter")
-    before = {key: known for key, known in first.items() if key[0] in counters}
+    before = {key: figure for key, figure in first.items() if key[0] in counters}
     assert len(before) > 10 and before.keys() <= second.keys()
-    assert [key for key, known in before.items() if second[key] < known] == []
+    assert [key for key, figure in before.items() if second[key] < figure] == []
     assert value(second, "transom_input_read_rows_total", query="out", input="s") == 4
     assert value(second, "transom_input_rows_total", query="out", input="s", fate="late") == 1

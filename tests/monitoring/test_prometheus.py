@@ -50,10 +50,10 @@ def test_prometheus_reads_a_run(tmp_path: Path) -> None:
             stderr=subprocess.DEVNULL,
         )
         try:
-            found = asked(port, "sum by (query, input, fate) (transom_input_rows_total)", 60)
-            fates = {one["metric"]["fate"]: float(one["value"][1]) for one in found}
+            samples = asked(port, "sum by (query, input, fate) (transom_input_rows_total)", 60)
+            fates = {sample["metric"]["fate"]: float(sample["value"][1]) for sample in samples}
             assert fates == {"used": 8, "late": 0, "rejected": 1}  # the last row waits for what else is of its instant
-            assert {one["metric"]["query"] for one in found} == {name}
+            assert {sample["metric"]["query"] for sample in samples} == {name}
             assert asked(port, 'transom_query_state{state="running"}', 20)[0]["value"][1] == "1"
             assert asked(port, "up", 20)[0]["value"][1] == "1"
         finally:
@@ -67,9 +67,9 @@ def asked(port: int, query: str, seconds: float) -> list[Any]:
     while True:
         try:
             with urlopen(f"http://127.0.0.1:{port}/api/v1/query?query={quote(query)}", timeout=5) as answer:
-                found: list[Any] = json.load(answer)["data"]["result"]
+                samples: list[Any] = json.load(answer)["data"]["result"]
         except OSError:
-            found = []
-        if found or time.monotonic() > end:
-            return found
+            samples = []
+        if samples or time.monotonic() > end:
+            return samples
         time.sleep(0.5)

@@ -17,7 +17,7 @@ def made(**changed: object) -> Status:
     heat = InputStatus("heat", 7, 7, 0, 0, 0, NOW - 60 * SECOND, False, {})
     rooms = InputStatus("rooms", 3, 3, 0, 0, 0, None, True, {})
     join = OperatorStatus(3, "Join", "ring_hash", 12, 4, 1, 4096, 0.5, 9)
-    known: dict[str, object] = {
+    usual: dict[str, object] = {
         "name": "alarms",
         "inputs": (smoke, heat, rooms),
         "operators": (join,),
@@ -27,19 +27,19 @@ def made(**changed: object) -> Status:
         "steps": 6,
         "finished": False,
     }
-    return Status(**(known | changed))  # type: ignore[arg-type]
+    return Status(**(usual | changed))  # type: ignore[arg-type]
 
 
 def test_what_holds_time_back_is_measured_against_the_furthest_input() -> None:
-    found = status_json(made(), now=NOW)
-    assert found["held_back_by"] == {"input": "smoke", "seconds": 240.0, "silent_seconds": 0.0}
-    assert (found["lag_seconds"], found["rows_in"], found["state"]) == (300.0, 20, "running")
-    assert [one["lag_seconds"] for one in found["inputs"]] == [300.0, 60.0, None]
+    snapshot = status_json(made(), now=NOW)
+    assert snapshot["held_back_by"] == {"input": "smoke", "seconds": 240.0, "silent_seconds": 0.0}
+    assert (snapshot["lag_seconds"], snapshot["rows_in"], snapshot["state"]) == (300.0, 20, "running")
+    assert [of_input["lag_seconds"] for of_input in snapshot["inputs"]] == [300.0, 60.0, None]
 
 
 def test_every_row_of_an_input_is_accounted_for() -> None:
-    for one in status_json(made(), now=NOW)["inputs"]:
-        assert one["rows_in"] == one["used"] + one["late"] + one["rejected"] + one["waiting"]
+    for of_input in status_json(made(), now=NOW)["inputs"]:
+        assert of_input["rows_in"] == of_input["used"] + of_input["late"] + of_input["rejected"] + of_input["waiting"]
 
 
 def test_it_is_json_without_numbers_that_json_has_not() -> None:
@@ -54,8 +54,12 @@ def test_what_has_no_progress_has_no_lag() -> None:
 
 
 def test_an_error_is_shown_and_what_was_taken_from_the_environment_is_not() -> None:
-    found = status_json(made(), error=SourceError("the file is gone", remedy="bring it back"))
-    assert found["state"] == "failed" and "the file is gone" in found["error"] and "bring it back" in found["error"]
+    snapshot = status_json(made(), error=SourceError("the file is gone", remedy="bring it back"))
+    assert (
+        snapshot["state"] == "failed"
+        and "the file is gone" in snapshot["error"]
+        and "bring it back" in snapshot["error"]
+    )
 
 
 def test_the_handle_of_a_query_says_the_same() -> None:
@@ -64,6 +68,6 @@ def test_the_handle_of_a_query_says_the_same() -> None:
         session.stream("s", [{"t": "2024-05-01", "k": None}, {"t": "2024-05-02", "k": "x"}], time="t")
         query = session.start("SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k", name="counts")
         query.await_termination(60)
-        found = status_json(query.status, now=before + UNITS["day"])
-    assert (found["name"], found["rows_in"], found["rows_out"]) == ("counts", 2, 4)
-    assert {one["title"] for one in found["operators"]} >= {"scan", "window range"}
+        snapshot = status_json(query.status, now=before + UNITS["day"])
+    assert (snapshot["name"], snapshot["rows_in"], snapshot["rows_out"]) == ("counts", 2, 4)
+    assert {operator["title"] for operator in snapshot["operators"]} >= {"scan", "window range"}

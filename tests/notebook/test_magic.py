@@ -82,8 +82,11 @@ def test_a_notebook_without_a_session_gets_one() -> None:
 
 
 def test_pictures_are_harmless() -> None:
-    found = lifetimes_svg([Bar(EVIL, None, 5), Bar(EVIL, 7, None), Bar("point", 6, 6)])
-    assert set(re.findall(r"<(\w+)", found)) == {"svg", "text", "line", "circle"} and Html(found)._repr_html_() == found
+    picture = lifetimes_svg([Bar(EVIL, None, 5), Bar(EVIL, 7, None), Bar("point", 6, 6)])
+    assert (
+        set(re.findall(r"<(\w+)", picture)) == {"svg", "text", "line", "circle"}
+        and Html(picture)._repr_html_() == picture
+    )
 
 
 def test_the_extension_is_loaded_by_ipython() -> None:

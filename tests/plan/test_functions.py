@@ -145,8 +145,8 @@ def test_text_literals_take_the_type_of_the_column() -> None:
 
 
 def test_in_finds_one_type_for_all() -> None:
-    found = resolve("in", (column(INTEGER), ONE, Literal(Decimal("1.5"), decimal(2, 1))))
-    assert {argument.type for argument in found.children} == {decimal(11, 1)}
+    call = resolve("in", (column(INTEGER), ONE, Literal(Decimal("1.5"), decimal(2, 1))))
+    assert {argument.type for argument in call.children} == {decimal(11, 1)}
 
 
 def test_null_takes_any_type() -> None:
@@ -178,8 +178,8 @@ def test_negative_literals() -> None:
 
 
 def test_arithmetic_of_decimals_keeps_the_scales_of_both_sides() -> None:
-    found = resolve("+", (column(decimal(10, 2)), column(INTEGER)))
-    assert found.children == (column(decimal(10, 2)), Cast(column(INTEGER), decimal(10, 0)))
+    call = resolve("+", (column(decimal(10, 2)), column(INTEGER)))
+    assert call.children == (column(decimal(10, 2)), Cast(column(INTEGER), decimal(10, 0)))
 
 
 @pytest.mark.parametrize(

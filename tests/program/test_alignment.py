@@ -55,9 +55,9 @@ class Simulated:
             for name in left:
                 self.take(name, most)
         for name, times in self.times.items():
-            found = self.watermark(name), self.read[name], self.waiting(name)
-            self.paces[name] = self.paces[name].after(*found, first=times[0] if times else None)
-            self.peak = max(self.peak, found[2])
+            progress = self.watermark(name), self.read[name], self.waiting(name)
+            self.paces[name] = self.paces[name].after(*progress, first=times[0] if times else None)
+            self.peak = max(self.peak, progress[2])
         self.batches += 1
         return self.read != before
 
@@ -141,14 +141,14 @@ def test_everything_is_read_and_little_waits(streams: list[list[tuple[int, int]]
     """Whatever the rates are and however they change: (gap, rows) is so many rows, each so long after the last."""
     times = {}
     for number, parts in enumerate(streams):
-        at, found = 0, []
+        at, instants = 0, []
         for gap, rows in parts:
             for _ in range(rows):
                 at += gap
-                found.append(at)
-        times[f"s{number}"] = found
+                instants.append(at)
+        times[f"s{number}"] = instants
     query = Simulated(times)
     query.run(most)
-    assert query.read == {name: len(found) for name, found in times.items()}
-    together = max((max(Counter(found).values()) for found in times.values() if found), default=0)
+    assert query.read == {name: len(instants) for name, instants in times.items()}
+    together = max((max(Counter(instants).values()) for instants in times.values() if instants), default=0)
     assert query.peak <= 4 * most + max(30, together), "rows of one instant come together"

@@ -9,25 +9,29 @@ from transom.program.batch_size import FIRST_ROWS, LEAST_ROWS, MOST_BYTES, MOST_
 
 def sizes(price: float, row: float, batches: int, backlog: int, seconds: float = 5.0) -> list[int]:
     """The rows of batches with a price of their own and of a row, as long as there are any."""
-    size, found = BatchSize(seconds), []
+    size, rows_of_batches = BatchSize(seconds), []
     for _ in range(batches):
         rows = min(size.rows, backlog)
         backlog -= rows
-        found.append(rows)
+        rows_of_batches.append(rows)
         size = size.after(rows, price + row * rows)
-    return found
+    return rows_of_batches
 
 
 def test_batches_grow_while_a_query_is_behind() -> None:
     """The first batch starts everything and says nothing; then the price of a batch becomes a small part of it."""
-    found = sizes(price=0.5, row=2e-6, batches=8, backlog=1 << 30)
-    assert found[0] == FIRST_ROWS and found[1] == 4 * FIRST_ROWS and found == sorted(found)
-    assert 4.0 < 0.5 + 2e-6 * found[-1] < 6.0
+    rows_of_batches = sizes(price=0.5, row=2e-6, batches=8, backlog=1 << 30)
+    assert (
+        rows_of_batches[0] == FIRST_ROWS
+        and rows_of_batches[1] == 4 * FIRST_ROWS
+        and rows_of_batches == sorted(rows_of_batches)
+    )
+    assert 4.0 < 0.5 + 2e-6 * rows_of_batches[-1] < 6.0
 
 
 def test_batches_shrink_to_the_latency_that_is_wanted() -> None:
-    found = sizes(price=0.05, row=2e-6, batches=12, backlog=1 << 30, seconds=0.2)
-    assert 0.1 < 0.05 + 2e-6 * found[-1] < 0.3
+    rows_of_batches = sizes(price=0.05, row=2e-6, batches=12, backlog=1 << 30, seconds=0.2)
+    assert 0.1 < 0.05 + 2e-6 * rows_of_batches[-1] < 0.3
     assert sizes(price=9.0, row=1e-3, batches=12, backlog=1 << 30, seconds=0.2)[-1] == LEAST_ROWS
 
 

@@ -20,10 +20,10 @@ CREATE SINK kept WITH (connector = 'memory');
 
 
 def rejected(text: str) -> TransomError:
-    known = Catalogue()
+    catalogue = Catalogue()
     with pytest.raises(TransomError) as caught:
-        read_program(DECLARED + text, known)
-    assert known == Catalogue(), "nothing of a wrong text may be remembered"
+        read_program(DECLARED + text, catalogue)
+    assert catalogue == Catalogue(), "nothing of a wrong text may be remembered"
     assert caught.value.span is not None and caught.value.remedy
     return caught.value
 
@@ -35,14 +35,14 @@ def tactics(root: Operator | None) -> list[str]:
 
 def test_statements_are_planned_in_order_with_the_options_at_their_place() -> None:
     join = "SELECT s.a FROM s [NOW], t [NOW] WHERE s.a = t.a;"
-    known = Catalogue()
-    planned = read_program(f"{DECLARED} {join} SET join = 'nested_loop'; {join} EXPLAIN {join}", known)
+    catalogue = Catalogue()
+    planned = read_program(f"{DECLARED} {join} SET join = 'nested_loop'; {join} EXPLAIN {join}", catalogue)
     first, _, second, explained = planned[-4:]
     assert "ring_hash" in tactics(first.root) and "nested_loop" in tactics(second.root)
-    assert [one.standing for one in planned[-4:]] == [True, False, True, False]
+    assert [each.standing for each in planned[-4:]] == [True, False, True, False]
     assert explained.root is not None
-    assert known.options == {"join": "nested_loop"} and "s" in known.relations
-    fixed = read_program(f"SET join = 'nested_loop'; {join}", known, {"join": "lazy_hash"})
+    assert catalogue.options == {"join": "nested_loop"} and "s" in catalogue.relations
+    fixed = read_program(f"SET join = 'nested_loop'; {join}", catalogue, {"join": "lazy_hash"})
     assert "lazy_hash" in tactics(fixed[-1].root)
 
 

@@ -59,19 +59,19 @@ def test_rates_windows_and_matches_are_those_of_the_rows() -> None:
     random = np.random.default_rng(1)
     tables = {"a": rows(random.integers(0, 50, 1000)), "b": rows(random.integers(0, 50, 1000)),
               "c": rows(random.integers(0, 50, 4000), 40)}  # fmt: skip
-    found = statistics(ONE_KEY, tables)
-    assert [one.origin for one in found.inputs] == ["sampled"] * 3
-    assert [round(one.rate) for one in found.inputs] == [10, 10, 40]
-    assert [round(one.alive) for one in found.inputs] == [100, 100, 400]
-    assert 1.6 < found.found_by(0, 0b011) < 2.4 and 6.5 < found.found_by(0, 0b101) < 9.5
-    assert 100 < found.alive(0b011) < 300 and 12 < found.found_by(0, 0b111) < 20
+    of_join = statistics(ONE_KEY, tables)
+    assert [of_input.origin for of_input in of_join.inputs] == ["sampled"] * 3
+    assert [round(of_input.rate) for of_input in of_join.inputs] == [10, 10, 40]
+    assert [round(of_input.alive) for of_input in of_join.inputs] == [100, 100, 400]
+    assert 1.6 < of_join.found_by(0, 0b011) < 2.4 and 6.5 < of_join.found_by(0, 0b101) < 9.5
+    assert 100 < of_join.alive(0b011) < 300 and 12 < of_join.found_by(0, 0b111) < 20
 
 
 def test_keys_that_move_on_with_time_are_found_by_the_last_of_their_rows() -> None:
     counter = {name: rows(np.arange(1000), first=i / 100) for i, name in enumerate("abc")}
-    found = statistics(ONE_KEY, counter)
-    assert 90 < found.alive(0b111) <= 101
-    assert 9 < found.births(0b111) < 12  # once a round, not once a row
+    of_join = statistics(ONE_KEY, counter)
+    assert 90 < of_join.alive(0b111) <= 101
+    assert 9 < of_join.births(0b111) < 12  # once a round, not once a row
 
 
 def test_a_window_longer_than_the_sample_is_reckoned_up() -> None:
@@ -90,21 +90,21 @@ def test_filters_row_windows_and_tables_count() -> None:
     """
     tables = {"a": rows(np.arange(1000) % 10), "b": rows(np.arange(1000) % 10)}
     tables["c"] = pa.table({"k": np.arange(10), "v": np.full(10, 500)})
-    found = statistics(query, tables)
-    assert found.inputs[0].rate == pytest.approx(2.5, rel=0.1) and found.inputs[0].alive == 5
-    assert found.inputs[1].alive == 20 and (found.inputs[2].rate, found.inputs[2].alive) == (0, 10)
-    ((over, share),) = found.residual
+    of_join = statistics(query, tables)
+    assert of_join.inputs[0].rate == pytest.approx(2.5, rel=0.1) and of_join.inputs[0].alive == 5
+    assert of_join.inputs[1].alive == 20 and (of_join.inputs[2].rate, of_join.inputs[2].alive) == (0, 10)
+    ((over, share),) = of_join.residual
     assert over == 0b110 and 0.4 < share < 0.6
 
 
 def test_what_is_declared_has_the_word_and_what_nobody_knows_is_like_the_others() -> None:
     tables = {"a": rows(np.arange(100)), "b": rows(np.arange(100)), "c": rows([])}
-    found = statistics(ONE_KEY, tables, {"a": 500})
-    assert [(one.rate, one.origin) for one in found.inputs[:1]] == [(500.0, "declared")]
-    assert found.inputs[1].origin == "sampled" and found.inputs[1].rate == pytest.approx(10, rel=0.1)
-    assert found.inputs[2].origin == "assumed" and found.inputs[2].rate == pytest.approx(255, rel=0.1)
+    of_join = statistics(ONE_KEY, tables, {"a": 500})
+    assert [(of_input.rate, of_input.origin) for of_input in of_join.inputs[:1]] == [(500.0, "declared")]
+    assert of_join.inputs[1].origin == "sampled" and of_join.inputs[1].rate == pytest.approx(10, rel=0.1)
+    assert of_join.inputs[2].origin == "assumed" and of_join.inputs[2].rate == pytest.approx(255, rel=0.1)
     nothing = statistics(ONE_KEY, dict.fromkeys("abc", rows([])))
-    assert [one.rate for one in nothing.inputs] == [RATE] * 3 and not nothing.has_facts
+    assert [of_input.rate for of_input in nothing.inputs] == [RATE] * 3 and not nothing.has_facts
 
 
 def test_streams_of_another_time_are_taken_to_begin_together() -> None:
@@ -125,8 +125,8 @@ class Broken(MemorySource):
 def test_what_goes_wrong_is_no_error(error: str) -> None:
     if error == "predicate":
         tables = dict.fromkeys("abc", rows(np.full(50, 2**62)))
-        found = statistics(ONE_KEY + " AND a.k + b.k > c.k", tables)
-        assert found.has_facts and 0 < found.residual[0][1] < 1
+        of_join = statistics(ONE_KEY + " AND a.k + b.k > c.k", tables)
+        assert of_join.has_facts and 0 < of_join.residual[0][1] < 1
         return
     catalogue = Catalogue(options={"multiway": "mjoin"})
     for name in "abc":

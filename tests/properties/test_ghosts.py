@@ -85,9 +85,9 @@ def row_by_row(root: Operator, catalogue: Catalogue, rows: dict[str, Rows]) -> d
         for o in scans:
             definition = catalogue.relations[scanned(o)]
             assert isinstance(definition, StreamDefinition)
-            mine = [rows[name][i]] if scanned(o) == name else []
-            times = np.array([at]) if mine else no_int64s()
-            brought[scanned(o)] = StreamDelta(batch_of(definition.columns, mine), times, at + 1)
+            of_scan = [rows[name][i]] if scanned(o) == name else []
+            times = np.array([at]) if of_scan else no_int64s()
+            brought[scanned(o)] = StreamDelta(batch_of(definition.columns, of_scan), times, at + 1)
         deltas, _ = part.step(state, brought, Step(before, at + 1, origin, state.open_ids), at, {})
         state.open_ids.finish_step()
         before = at + 1

@@ -49,7 +49,7 @@ def test_every_shape_equals_the_reference(family: str, monkeypatch: pytest.Monke
             generator = MultiwayJoins(random, repeats=15)
             return generator.statement(family), generator.noted
 
-        def shape(known: JoinStatistics, written: Tree, spread: bool) -> Tree:
+        def shape(statistics: JoinStatistics, written: Tree, spread: bool) -> Tree:
             inputs = leaves(written)
             again = Random(seed)
             again.shuffle(inputs)

@@ -59,7 +59,7 @@ def test_every_tactic_equals_the_reference(family: str, monkeypatch: pytest.Monk
 
 def admissible(example: Example) -> list[str]:
     """The tactics that do not reject the query; `auto` plans the first of them."""
-    found = []
+    tactics = []
     for tactic in TACTICS:
         example.catalogue.options["joinagg"] = tactic
         try:
@@ -67,5 +67,5 @@ def admissible(example: Example) -> list[str]:
         except UnsupportedError as error:
             assert "join-aggregate tactic" in str(error), example.text
         else:
-            found.append(tactic)
-    return found
+            tactics.append(tactic)
+    return tactics

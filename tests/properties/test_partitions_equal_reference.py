@@ -133,7 +133,7 @@ class OneReader:
                 )
                 entry.admit(state, polled_at)
             state.ended = state.ended or any(push.end for push in pushes)
-        found = self._gates.next_step()
-        if found is not None:
-            self._gates.state.frontier = found[1]
+        step = self._gates.next_step()
+        if step is not None:
+            self._gates.state.frontier = step[1]
         return self._gates.state.frontier

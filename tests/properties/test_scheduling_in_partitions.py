@@ -48,13 +48,16 @@ class PartitionTrial:
         self.trial, self.random, self.seen = trial, random, seen
         self.cluster = Cluster(self._layout(), Random(random.random()))
         self.now = 1_000_000
-        self.known: dict[str, Any] | None = None
+        self.scheduled: dict[str, Any] | None = None
 
     def _layout(self) -> Layout:
         trial = self.trial
-        known = {each.spec.name: each for each in self.cluster.layout.consumers} if hasattr(self, "cluster") else {}
-        consumers = [known.get(one.member.name, Consumer(one.member, trial.catalogue, one.begin)) for one in trial.here]
-        subplan = shared_join([one.member.of_join for one in trial.here], trial.catalogue)
+        before = {each.spec.name: each for each in self.cluster.layout.consumers} if hasattr(self, "cluster") else {}
+        consumers = [
+            before.get(requested.member.name, Consumer(requested.member, trial.catalogue, requested.begin))
+            for requested in trial.here
+        ]
+        subplan = shared_join([requested.member.of_join for requested in trial.here], trial.catalogue)
         layout = Layout(subplan, trial.catalogue, "changes", 1, open=True, consumers=tuple(consumers))
         assert layout.schedule is not None
         return layout
@@ -71,24 +74,24 @@ class PartitionTrial:
             rows = reported.get(requested.member.name, [])
             requested.answer.add(merged(rows, consumer.emit_name, consumer.output_schema))
         (status,) = self.cluster.statuses.values()
-        self.known = with_earlier(status["scheduled"], self.known)
-        for name, query in self.known["queries"].items():
+        self.scheduled = with_earlier(status["scheduled"], self.scheduled)
+        for name, query in self.scheduled["queries"].items():
             due, processed, shed, pending = query["ledger"]
             assert due == processed + shed + pending, (name, query["ledger"])
             trial.shed[name] = Shed(*(np.array(column, dtype=np.int64) for column in query["shed"]))
             assert trial.shed[name].total == shed, name
-        self.seen["apart"] += len({query["frontier"] for query in self.known["queries"].values()}) > 1
-        self.seen["left"] += self.known["waits"]
-        assert not (last and self.known["waits"])
+        self.seen["apart"] += len({query["frontier"] for query in self.scheduled["queries"].values()}) > 1
+        self.seen["left"] += self.scheduled["waits"]
+        assert not (last and self.scheduled["waits"])
 
     def come_and_go(self) -> None:
         trial, random = self.trial, self.random
         comes, goes = random.random() < 0.2 and trial.waiting, random.random() < 0.1 and len(trial.here) > 1
         if (comes or goes) and self.cluster.frontier != FOREVER:
-            assert self.known is not None
+            assert self.scheduled is not None
             if goes:
                 left = trial.here.pop(random.randrange(len(trial.here)))
-                left.left = self.known["queries"][left.member.name]["frontier"]
+                left.left = self.scheduled["queries"][left.member.name]["frontier"]
                 trial.gone.append(left)
             if comes:
                 trial.here.append(trial.waiting.pop())
@@ -97,9 +100,9 @@ class PartitionTrial:
             self.cluster = self.cluster.changed(self._layout())
             self.seen["came"] += bool(comes)
             self.seen["went"] += bool(goes)
-            self.seen["changed with work waiting"] += self.known["waits"]
+            self.seen["changed with work waiting"] += self.scheduled["waits"]
         if random.random() < 0.2:
-            self.seen["restarted with work waiting"] += self.known is not None and self.known["waits"]
+            self.seen["restarted with work waiting"] += self.scheduled is not None and self.scheduled["waits"]
             self.cluster.restart()
 
     def run(self) -> None:

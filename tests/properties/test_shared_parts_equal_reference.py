@@ -99,9 +99,9 @@ class Trial:
 
 def trial_of(random: Random, kind: Kind = "views") -> Trial:
     while True:
-        found = _trial(random, kind)
-        if found is not None:
-            return found
+        trial = _trial(random, kind)
+        if trial is not None:
+            return trial
 
 
 def _trial(random: Random, kind: Kind) -> Trial | None:
@@ -122,8 +122,10 @@ def _trial(random: Random, kind: Kind) -> Trial | None:
     declared = f"{DECLARATIONS.format(bound_s=bounds['s'], bound_t=bounds['t'])} SET tick = '{tick}';"
     script = f"{declared} SET join = '{tactic}'; {before} {';'.join(texts)}"
     try:
-        statements = [one for one in parse_statements(script, catalogue) if isinstance(one, QueryStatement)]
-        planned = [Planned(one, catalogue, plan(one.query, catalogue)) for one in statements]
+        statements = [
+            statement for statement in parse_statements(script, catalogue) if isinstance(statement, QueryStatement)
+        ]
+        planned = [Planned(statement, catalogue, plan(statement.query, catalogue)) for statement in statements]
     except UnsupportedError:
         return None
     sharing = sharing_of(planned)
@@ -135,7 +137,7 @@ def _trial(random: Random, kind: Kind) -> Trial | None:
         name for name in ("s", "t", "u", "r", "p", "names") if catalogue.relations[name] in requests[0].surroundings
     }
     rows = {name: some for name, some in inputs(random, bounds).items() if name in reads}
-    found = []
+    made = []
     for index, request in zip(indexes, requests, strict=True):
         statement = planned[index].statement
         assert isinstance(statement, QueryStatement)
@@ -144,9 +146,9 @@ def _trial(random: Random, kind: Kind) -> Trial | None:
         answer = Answer(isinstance(statement.query, Stream), emit, Consumer(spec, planned[index].catalogue).root)
         expected = evaluate(statement.query, planned[index].catalogue, rows)
         text = f"{before}\n{texts[index]} ({emit})"
-        found.append(Reader(text, spec, statement.query, expected, answer))
-    occurrences.note(generator.noted.pairs(), max(len(reader.expected.instants) for reader in found))
-    return Trial(planned[indexes[0]].catalogue, rows, found)
+        made.append(Reader(text, spec, statement.query, expected, answer))
+    occurrences.note(generator.noted.pairs(), max(len(reader.expected.instants) for reader in made))
+    return Trial(planned[indexes[0]].catalogue, rows, made)
 
 
 def push(trial: Trial, group: GroupPipeline, each: Push) -> None:

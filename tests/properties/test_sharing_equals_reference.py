@@ -143,19 +143,19 @@ def trial_of(random: Random, counting: int) -> tuple[Trial, SharedJoins]:
 
 def counted(requested: Sequence[SharedQueryRun]) -> Sides:
     """The sides whose rows somebody counts."""
-    left, right = (any(one.spec.of_join.windows[side].rows is not None for one in requested) for side in (0, 1))
+    left, right = (any(run.spec.of_join.windows[side].rows is not None for run in requested) for side in (0, 1))
     return left, right
 
 
 def within(some: Sides, sides: Sides) -> bool:
-    return all(one <= other for one, other in zip(some, sides, strict=True))
+    return all(is_counted <= may_be for is_counted, may_be in zip(some, sides, strict=True))
 
 
-def layout_of(trial: Trial, sides: Sides, partitions: int, known: Sequence[Consumer] = ()) -> Layout:
+def layout_of(trial: Trial, sides: Sides, partitions: int, before: Sequence[Consumer] = ()) -> Layout:
     """The queries that are there on one join; those that were there before are planned as they were."""
-    planned = {one.spec.name: one for one in known}
-    consumers = [planned.get(one.spec.name, Consumer(one.spec, trial.catalogue, one.begin)) for one in trial.here]
-    subplan = shared_join([one.spec.of_join for one in trial.here], trial.catalogue, sides)
+    planned = {run.spec.name: run for run in before}
+    consumers = [planned.get(run.spec.name, Consumer(run.spec, trial.catalogue, run.begin)) for run in trial.here]
+    subplan = shared_join([run.spec.of_join for run in trial.here], trial.catalogue, sides)
     return Layout(subplan, trial.catalogue, "changes", partitions, open=True, consumers=tuple(consumers))
 
 
@@ -164,7 +164,7 @@ def in_partitions(trial: Trial, random: Random) -> Counter[str]:
     seen: Counter[str] = Counter()
     trial.start(random.randint(1, len(trial.waiting) // 2))
     sides = counted(random.choice([trial.here, [*trial.here, *trial.waiting]]))  # as one that has left may have wanted
-    trial.waiting = [one for one in trial.waiting if within(counted([one]), sides)]
+    trial.waiting = [run for run in trial.waiting if within(counted([run]), sides)]
     partitions = random.choice([1, 2, 3, 5])
     batches = cut_into_tasks(random, cut(random, trial.rows))
     batches += [[[Push(name, [], end=True)]] for name in trial.rows]

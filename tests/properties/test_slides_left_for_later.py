@@ -40,11 +40,11 @@ Rows = list[tuple[Any, ...]]
 
 def rows_of(random: Random, now: int, names: str) -> dict[str, Rows]:
     """Of every stream some, in the order of their times."""
-    found: dict[str, Rows] = {}
+    rows: dict[str, Rows] = {}
     for name in names:
         times = sorted(now - random.randint(0, SECOND) for _ in range(random.choice([0, 1, 3, 12])))
-        found[name] = [(to_datetime(t), random.choice([1, 1, 2, None]), random.randint(0, 9)) for t in times]
-    return found
+        rows[name] = [(to_datetime(t), random.choice([1, 1, 2, None]), random.randint(0, 9)) for t in times]
+    return rows
 
 
 def placed(catalogue: Catalogue, name: str, rows: Rows) -> Rows:

@@ -128,6 +128,6 @@ def test_another_format_is_rejected_by_name(tmp_path: Path, written: Any, report
 
 
 def test_a_manifest_is_for_people_too(begun: Path) -> None:
-    known = json.loads((begun / "kept" / "manifest.json").read_text())
-    assert (known["format"], known["runtime"]) == (FORMAT, "local")
-    assert known["queries"]["out"]["stream 'trades'"]["WATERMARK bound"] == "2 SECOND"
+    manifest = json.loads((begun / "kept" / "manifest.json").read_text())
+    assert (manifest["format"], manifest["runtime"]) == (FORMAT, "local")
+    assert manifest["queries"]["out"]["stream 'trades'"]["WATERMARK bound"] == "2 SECOND"

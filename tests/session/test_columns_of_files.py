@@ -20,8 +20,8 @@ TRADES = "ts,symbol,price\n2024-05-01 10:00:00,A,10.5\n2024-05-01 10:00:05,B,11\
 
 
 def types(path: Path, **properties: str) -> dict[str, str]:
-    found = columns_of_files("t", {"connector": "files", "path": str(path), **properties}, None)
-    return {column.name: sql_name(column.type) for column in found}
+    columns = columns_of_files("t", {"connector": "files", "path": str(path), **properties}, None)
+    return {column.name: sql_name(column.type) for column in columns}
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_parquet_has_its_types_and_what_no_type_holds_is_left_out(tmp_path: Path
         "e": pa.array([0], pa.timestamp("ns")),
     }
     pyarrow.parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    found = {"a": "INTEGER", "b": "DECIMAL(38, 0)", "c": "DECIMAL(9, 2)", "d": "TINYINT[]", "e": "TIMESTAMP"}
-    assert types(tmp_path) == found
+    expected = {"a": "INTEGER", "b": "DECIMAL(38, 0)", "c": "DECIMAL(9, 2)", "d": "TINYINT[]", "e": "TIMESTAMP"}
+    assert types(tmp_path) == expected
 
 
 def test_so_many_rows_of_the_first_file_that_has_any_are_looked_at(tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ def on(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    found = tmp_path / "broken", tmp_path / "whole"
-    for folder in found:
+    both = tmp_path / "broken", tmp_path / "whole"
+    for folder in both:
         folder.mkdir()
         write(folder)
-    return found
+    return both
 
 
 def test_another_number_of_cores_goes_on_with_the_plan_that_was(
@@ -143,8 +143,8 @@ def test_the_decisions_of_another_query_are_no_plan_for_this_one(folders: tuple[
     assert isinstance(query, LocalQuery)
     odd: list[tuple[Any, ...]] = [("tree", ((0, 1), 2)), ("tree", None), ("quick", None), ("tree", (0, (0, (1, 2))))]
     for tactic, tree in odd:
-        found = query.job.planned.decided((MultiwayDecision(tactic, tree),))
-        assert found.decisions == query.job.planned.decided(()).decisions
+        decided = query.job.planned.decided((MultiwayDecision(tactic, tree),))
+        assert decided.decisions == query.job.planned.decided(()).decisions
     run.abort()
     assert read_decisions(written(query.job.planned.decisions)) == query.job.planned.decisions
     for text in ("", "{", "[1]", '[["tree", [[0], 1]]]', '[["tree", "x"]]'):

@@ -24,21 +24,21 @@ def measured(tactic: str) -> dict[str, dict[str, Any]]:
         EXPLAIN ANALYZE JSON SELECT COUNT(*) AS n FROM a [1 HOUR], b [1 HOUR] WHERE a.k = b.k
     """)
     assert result.text is not None
-    return {one["operator"]: one for one in json.loads(result.text)["operators"]}
+    return {operator["operator"]: operator for operator in json.loads(result.text)["operators"]}
 
 
 @pytest.mark.parametrize("tactic", ["factorised", "tc", "ic", "adaptive"])
 def test_the_rows_of_the_join_do_not_occur(tactic: str) -> None:
-    found = measured(tactic)
-    assert found["JoinAggregate"]["tactic"] == tactic and "Join" not in found
-    work = found["JoinAggregate"]["measured"]
+    operators = measured(tactic)
+    assert operators["JoinAggregate"]["tactic"] == tactic and "Join" not in operators
+    work = operators["JoinAggregate"]["measured"]
     assert work["rows_in"] == 200 and 100 <= work["rows_out"] <= 200
-    assert found["MergeAggregate"]["measured"]["rows_in"] == work["rows_out"]
+    assert operators["MergeAggregate"]["measured"]["rows_in"] == work["rows_out"]
 
 
 def test_the_pipeline_makes_the_join() -> None:
-    found = measured("pc")
-    assert found["Join"]["measured"]["rows_out"] == 10_000 and found["Aggregate"]["tactic"] == "sliding"
+    operators = measured("pc")
+    assert operators["Join"]["measured"]["rows_out"] == 10_000 and operators["Aggregate"]["tactic"] == "sliding"
 
 
 def test_it_tells_when_the_tactic_changed_and_why() -> None:

@@ -25,7 +25,11 @@ def measured(tactic: str) -> list[dict[str, Any]]:
         EXPLAIN ANALYZE JSON SELECT a.k FROM {inputs} WHERE a.k = b.k AND b.k = c.k AND c.k = d.k
     """)
     assert result.text is not None
-    return [one for one in json.loads(result.text)["operators"] if one["operator"] in ("Join", "MultiwayJoin")]
+    return [
+        operator
+        for operator in json.loads(result.text)["operators"]
+        if operator["operator"] in ("Join", "MultiwayJoin")
+    ]
 
 
 @pytest.mark.parametrize("tactic", ["mjoin", "parallel_mjoin"])
@@ -34,6 +38,6 @@ def test_one_join_of_all_makes_the_answer_and_nothing_else(tactic: str) -> None:
     tree = measured("tree")
     assert whole["operator"] == "MultiwayJoin" and whole["tactic"] == tactic
     assert whole["measured"]["rows_in"] == 4 * 300
-    assert [one["measured"]["rows_out"] for one in tree] == [600, 1200, 2400]
+    assert [operator["measured"]["rows_out"] for operator in tree] == [600, 1200, 2400]
     assert whole["measured"]["rows_out"] == 2400
-    assert whole["measured"]["state_bytes"] < sum(one["measured"]["state_bytes"] for one in tree)
+    assert whole["measured"]["state_bytes"] < sum(operator["measured"]["state_bytes"] for operator in tree)

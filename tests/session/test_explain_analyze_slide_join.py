@@ -43,10 +43,10 @@ def test_slides_by_tactic(tmp_path: Path) -> None:
 def test_hybrid_follows_the_cheaper_one(speed: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results that do not fit, on a disk that is slow or quick; the clock of the disk is not waited for."""
     monkeypatch.setattr("transom.state.spill.SpillStore._waited", _as_declared)
-    found = slides(analyzed(1_000, tmp_path, slide_join="hybrid", memory="4 MB", disk_speed=speed))
-    assert sum(found.values()) == 14
-    chosen = sum(count for how, count in found.items() if kind in how)
-    assert chosen >= 8, found
+    counts = slides(analyzed(1_000, tmp_path, slide_join="hybrid", memory="4 MB", disk_speed=speed))
+    assert sum(counts.values()) == 14
+    chosen = sum(count for how, count in counts.items() if kind in how)
+    assert chosen >= 8, counts
 
 
 def _as_declared(store: object, count: int, started: float) -> float:

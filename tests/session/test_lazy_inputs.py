@@ -33,8 +33,8 @@ def batch(*values: int | None) -> pa.RecordBatch:
 
 
 def answers(session: Session) -> list[Any]:
-    found: list[Any] = session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()
-    return found
+    values: list[Any] = session.run("ISTREAM(SELECT a FROM s)").to_arrow()["a"].to_pylist()
+    return values
 
 
 def test_nothing_is_read_before_it_is_wanted() -> None:

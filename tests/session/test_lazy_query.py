@@ -114,8 +114,8 @@ def test_a_parameter_is_a_constant_of_its_type(value: Value) -> None:
 def test_a_column_is_called_as_the_parameter_is_written() -> None:
     session = Session()
     session.table("t", [{"a": 1}])
-    found = session.run("SELECT $p, $p[1], $q, $r FROM t", emit="latest", p=[1, 2], q={"a": 1}, r=-3)
-    assert found.to_arrow().schema.names == ["$p", "$p[1]", "$q", "$r"]
+    result = session.run("SELECT $p, $p[1], $q, $r FROM t", emit="latest", p=[1, 2], q={"a": 1}, r=-3)
+    assert result.to_arrow().schema.names == ["$p", "$p[1]", "$q", "$r"]
 
 
 def test_parameters_stand_wherever_constants_do() -> None:

@@ -46,8 +46,8 @@ def test_what_a_sink_wrote_a_source_reads(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, kind)
     session = Session()
     session.execute(declared("s", path))
-    found = session.run("ISTREAM(SELECT ts, a, b FROM s)").to_pylist()
-    assert [{name: row[name] for name in ("ts", "a", "b")} for row in found] == ROWS
+    rows = session.run("ISTREAM(SELECT ts, a, b FROM s)").to_pylist()
+    assert [{name: row[name] for name in ("ts", "a", "b")} for row in rows] == ROWS
 
 
 def lines(tmp_path: Path, *rows: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -56,12 +56,12 @@ def lines(tmp_path: Path, *rows: str) -> tuple[list[dict[str, Any]], list[str]]:
     path.write_text("".join(f"{row}\n" for row in rows))
     session = Session()
     session.execute(declared("s", path))
-    found = session.run("ISTREAM(SELECT a, b.p AS p, b.q AS q FROM s)").to_pylist()
-    return [{name: row[name] for name in "apq"} for row in found], session.dead_letters["reason"].to_pylist()
+    rows_read = session.run("ISTREAM(SELECT a, b.p AS p, b.q AS q FROM s)").to_pylist()
+    return [{name: row[name] for name in "apq"} for row in rows_read], session.dead_letters["reason"].to_pylist()
 
 
 def test_a_line_with_a_part_that_does_not_fit_is_rejected(tmp_path: Path) -> None:
-    found, reasons = lines(
+    rows, reasons = lines(
         tmp_path,
         '{"ts": "2024-05-01", "a": [1, 2.5], "b": {"p": 1.5, "q": ["x"], "more": [1]}}',
         '{"ts": "2024-05-01", "a": [1, "x"], "b": null}',
@@ -70,7 +70,7 @@ def test_a_line_with_a_part_that_does_not_fit_is_rejected(tmp_path: Path) -> Non
         '{"ts": "2024-05-01", "b": {"p": 1, "p": 2}}',
         '{"ts": "2024-05-01", "a": [null], "b": {"q": [1, true]}}',
     )
-    assert found == [
+    assert rows == [
         {"a": [1.0, 2.5], "p": Decimal("1.50"), "q": ["x"]},
         {"a": [None], "p": None, "q": ["1", "true"]},
     ]
@@ -88,8 +88,8 @@ def test_parquet_of_other_kinds_of_lists(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "in.parquet")
     session = Session()
     session.execute(declared("s", tmp_path / "in.parquet"))
-    found: list[dict[str, Any]] = session.run("ISTREAM(SELECT a, b FROM s)").to_pylist()
-    first, second = found
+    rows: list[dict[str, Any]] = session.run("ISTREAM(SELECT a, b FROM s)").to_pylist()
+    first, second = rows
     assert (first["a"], first["b"]) == ([1.0, 2.0], {"p": Decimal("3.00"), "q": ["x"], "w": NOON})
     assert (second["a"], second["b"]) == (None, None)
 
@@ -116,13 +116,13 @@ def test_state_of_nested_values_is_saved_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     line = json.dumps({"ts": "2024-05-01 12:00:00", "a": [1, None], "b": {"q": ["x"]}})
     path.write_text(line + "\n")
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for _ in range(2):
         session = Session()
         session.execute(declared("s", path))
         running = session.start(query, emit="changes", checkpoint=str(tmp_path / "checkpoint"), name="q")
         running.await_termination(timeout=60)
-        found += running.result.to_pylist()
+        rows += running.result.to_pylist()
         path.write_text(path.read_text() + line.replace("12:00:00", "12:00:01") + "\n")
-    assert [(row["change"], row["a"], row["b"]["q"]) for row in found] == [("+", [1.0, None], ["x"])] * len(found)
-    assert found
+    assert [(row["change"], row["a"], row["b"]["q"]) for row in rows] == [("+", [1.0, None], ["x"])] * len(rows)
+    assert rows

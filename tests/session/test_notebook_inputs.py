@@ -19,8 +19,8 @@ def rows(*values: int) -> list[dict[str, Any]]:
 
 
 def values(session: Session, text: str = "ISTREAM(SELECT a FROM s)") -> list[int]:
-    found: list[int] = session.run(text).to_arrow()["a"].to_pylist()
-    return found
+    numbers: list[int] = session.run(text).to_arrow()["a"].to_pylist()
+    return numbers
 
 
 def test_a_cell_that_declares_can_be_run_twice() -> None:
@@ -61,8 +61,8 @@ def test_times_that_are_whole_numbers(unit: Any, per_second: int, lazy: bool) ->
     counted = [{"ts": (SECONDS + i) * per_second, "a": i} for i in range(3)]
     session = Session()
     session.stream("s", iter(counted) if lazy else counted, time="ts", time_unit=unit)
-    found = session.run("ISTREAM(SELECT ts, a FROM s)").to_pylist()
-    assert [(row["ts"], row["a"]) for row in found] == [(NOON + timedelta(seconds=i), i) for i in range(3)]
+    rows = session.run("ISTREAM(SELECT ts, a FROM s)").to_pylist()
+    assert [(row["ts"], row["a"]) for row in rows] == [(NOON + timedelta(seconds=i), i) for i in range(3)]
 
 
 def test_times_that_are_numbers_of_nothing() -> None:

@@ -199,11 +199,11 @@ CREATE STREAM b (ts TIMESTAMP, k INTEGER, WATERMARK FOR ts AS ts)
 
 
 def shared(*names: str) -> str:
-    one = (
+    query = (
         "CREATE SINK {0} WITH (connector = 'files', path = '{{folder}}/{0}', format = 'csv');"
         "INSERT INTO {0} SELECT a.k FROM a [RANGE {1} SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k;"
     )
-    return SHARED + "".join(one.format(name, 2 + len(name)) for name in names)
+    return SHARED + "".join(query.format(name, 2 + len(name)) for name in names)
 
 
 def test_a_query_that_left_and_comes_back_has_its_parts(tmp_path: Path) -> None:

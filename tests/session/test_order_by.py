@@ -77,5 +77,5 @@ def test_limit_alone_ends_the_run_of_whoever_waits(session: Session) -> None:
     ],
 )
 def test_check_says_which_ranks_grow(query: str, kept: list[str]) -> None:
-    (planned,) = (one for one in read_program(DECLARED + query, Catalogue()) if one.standing)
+    (planned,) = (each for each in read_program(DECLARED + query, Catalogue()) if each.standing)
     assert [growth.kept for growth in planned.growing if growth.what != "the answer"] == kept

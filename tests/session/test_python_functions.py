@@ -82,7 +82,7 @@ def test_instants_have_their_zone() -> None:
 
 def test_constants_stand_for_all_rows_and_wider_types_are_taken() -> None:
     session = session_with()
-    one = "SELECT {0} AS x FROM s [ROWS 1] WHERE k = 1 AND v < 2"
+    query = "SELECT {0} AS x FROM s [ROWS 1] WHERE k = 1 AND v < 2"
     for written, expected in (
         ("scaled(v, 2)", 3.0),
         ("scaled(1, 2)", 2.0),
@@ -92,7 +92,7 @@ def test_constants_stand_for_all_rows_and_wider_types_are_taken() -> None:
         ("SCALED(scaled(v, 2), 2)", 6.0),
         ("CASE WHEN v > 9 THEN scaled(v, 2) ELSE 4 END", 4.0),
     ):
-        assert values(session, one.format(written))[0] == expected, written
+        assert values(session, query.format(written))[0] == expected, written
     for wrong, said in (
         ("scaled(v)", "'scaled' does not take 1 argument"),
         ("scaled('a', 1)", "'scaled' cannot take VARCHAR, INTEGER"),
@@ -100,7 +100,7 @@ def test_constants_stand_for_all_rows_and_wider_types_are_taken() -> None:
         ("scaled(DISTINCT v, 1)", "'scaled' is no aggregate"),
     ):
         with pytest.raises(QueryError, match=said):
-            session.run(one.format(wrong))
+            session.run(query.format(wrong))
 
 
 def test_half_a_character_is_found_where_it_is_given() -> None:
@@ -115,7 +115,7 @@ def test_half_a_character_is_found_where_it_is_given() -> None:
 
 
 def _reversed(values: pa.Array) -> pa.Array:
-    return pa.array([found if found is None else found[::-1] for found in values.to_pylist()], values.type)
+    return pa.array([value if value is None else value[::-1] for value in values.to_pylist()], values.type)
 
 
 def test_it_stands_wherever_an_expression_does_and_agrees_with_the_reference() -> None:

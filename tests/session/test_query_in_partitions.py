@@ -31,8 +31,8 @@ def made_up(seed: int) -> dict[str, Rows]:
 
 
 def session(inputs: dict[str, Rows]) -> Session:
-    found = Session()
-    found.execute("""
+    opened = Session()
+    opened.execute("""
         CREATE STREAM S (ts TIMESTAMP, k INTEGER, a INTEGER, b INTEGER, WATERMARK FOR ts AS ts)
             WITH (connector = 'memory');
         CREATE STREAM T (ts TIMESTAMP, k BIGINT, c INTEGER, WATERMARK FOR ts AS ts) WITH (connector = 'memory');
@@ -41,8 +41,8 @@ def session(inputs: dict[str, Rows]) -> Session:
     """)
     for name, rows in inputs.items():
         if rows:
-            found.append(name, rows)
-    return found
+            opened.append(name, rows)
+    return opened
 
 
 def value(key: Expression, row: dict[str, Any]) -> Any:
@@ -52,10 +52,10 @@ def value(key: Expression, row: dict[str, Any]) -> Any:
     return row[key.name]
 
 
-def changes(found: Session, text: str) -> Counter[tuple[Any, ...]]:
+def changes(opened: Session, text: str) -> Counter[tuple[Any, ...]]:
     """How often a row comes or goes at an instant, net."""
     net: Counter[tuple[Any, ...]] = Counter()
-    for row in found.run(text).to_arrow().to_pylist():
+    for row in opened.run(text).to_arrow().to_pylist():
         sign = {"+": 1, "-": -1}[row.pop("change", "+")]
         net[tuple(row.items())] += sign
     return Counter({row: count for row, count in net.items() if count})

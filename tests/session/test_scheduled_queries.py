@@ -33,11 +33,11 @@ class HurriedClock(HeldClock):
 
 def rows(seed: int, count: int = 300) -> list[dict[str, Any]]:
     drawn, t = random.Random(seed), NOON
-    found = []
+    made = []
     for n in range(count):
         t += timedelta(milliseconds=drawn.choice((0, 50, 200)))
-        found.append({"t": t, "k": drawn.randrange(100), "n": n})
-    return found
+        made.append({"t": t, "k": drawn.randrange(100), "n": n})
+    return made
 
 
 def session_of(**options: Any) -> Session:
@@ -95,12 +95,12 @@ def test_what_is_shed_is_reported_and_the_rest_is_right(at_once: list[set[tuple[
     run.run()
     assert any(len(query.table()) < len(whole) for query, whole in zip(run.queries, at_once, strict=True))
     for query, whole, window in zip(run.queries, at_once, WINDOWS, strict=True):
-        found, reported = pairs(query.table().to_pylist()), query.status().overload
-        assert reported is not None and found <= whole
+        pairs_now, reported = pairs(query.table().to_pylist()), query.status().overload
+        assert reported is not None and pairs_now <= whole
         assert reported.due == 600 == reported.processed + reported.shed and reported.pending == 0
         shed = reported.shed_rows.to_pylist()
-        assert sum(one["rows"] for one in shed) == reported.shed > 0
-        assert {pair[0] for pair in whole - found} <= {one["first"] for one in shed}
+        assert sum(lost["rows"] for lost in shed) == reported.shed > 0
+        assert {pair[0] for pair in whole - pairs_now} <= {lost["first"] for lost in shed}
         assert reported.partial is not None
         assert reported.partial[1] - reported.partial[0] >= window * 1_000_000
         assert f"{reported.shed:,} shed + 0 pending; partial from 2024-05-01 12:00:" in summary([query.status()])

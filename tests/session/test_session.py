@@ -90,8 +90,8 @@ def test_a_row_with_a_partner_forever_is_written_before_the_end() -> None:
     with Session(tick="1 second") as session:
         session.stream("s", [{"ts": "2024-05-01 10:00:00", "k": 1}, {"ts": "2024-05-01 10:00:01", "k": 2}], time="ts")
         session.stream("r", [{"ts": "2024-05-01 10:00:02", "k": 2}], time="ts")
-        found = session.run("SELECT k FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)", emit="lifetimes")
-        ((k, te),) = [(row["k"], row["te"]) for row in found.to_pylist()]
+        result = session.run("SELECT k FROM s WHERE EXISTS (SELECT 1 FROM r WHERE r.k = s.k)", emit="lifetimes")
+        ((k, te),) = [(row["k"], row["te"]) for row in result.to_pylist()]
     assert k == 2 and te is not None
 
 
@@ -207,8 +207,8 @@ def test_public_names_are_there_and_cost_nothing_until_they_are_used() -> None:
     heavy = (
         "import sys, transom; print([name for name in ('pyarrow', 'numba', 'numpy', 'sqlglot') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    ended = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
 
 
 def test_the_package_carries_its_licence() -> None:

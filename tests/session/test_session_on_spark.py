@@ -47,12 +47,12 @@ def test_what_a_session_says_is_the_same_on_both_runtimes(spark: SparkSession) -
         ISTREAM(SELECT v FROM r WHERE v > 3)
     """
     here, there = (fill(session) for session in (Session(), Session(spark=spark)))
-    mine, others = here.execute(text), there.execute(text)
-    for one, other in zip(mine, others, strict=True):
-        assert one.text == other.text and (one.table is None) == (other.table is None)
-        if one.table is not None:
-            assert other.to_pylist() == one.to_pylist()
-    status, expected = others[1].status, mine[1].status
+    ours, theirs = here.execute(text), there.execute(text)
+    for result, on_spark in zip(ours, theirs, strict=True):
+        assert result.text == on_spark.text and (result.table is None) == (on_spark.table is None)
+        if result.table is not None:
+            assert on_spark.to_pylist() == result.to_pylist()
+    status, expected = theirs[1].status, ours[1].status
     assert status is not None and expected is not None and status.inputs == expected.inputs
     assert (status.finished, status.rows_out) == (True, expected.rows_out)
     # The row without a time was rejected by each of the two queries that read the stream.
@@ -73,8 +73,8 @@ def test_the_latest_snapshot_of_an_ended_input_is_that_of_its_last_row(spark: Sp
         here, there = Session(batch_rows=7), Session(spark=spark, tasks=tasks, batch_rows=25)
         for session in (here, there):
             session.stream("r", given, time="ts")
-        found = here.run(text, emit="latest").to_pylist()
-        assert found and there.run(text, emit="latest").to_pylist() == found, text
+        expected = here.run(text, emit="latest").to_pylist()
+        assert expected and there.run(text, emit="latest").to_pylist() == expected, text
 
 
 def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> None:
@@ -85,7 +85,7 @@ def test_a_query_is_one_of_spark_and_is_measured_there(spark: SparkSession) -> N
     assert frame.isStreaming and frame.columns == query.schema.names == ["k", "n"]
     reported = session.explain("SELECT k, MAX(v) AS m FROM r [ROWS 2] GROUP BY k", analyze=True)
     plan: Any = reported.plans[0]
-    (aggregate,) = [one for one in plan["operators"] if one["tactic"] == "sliding"]
+    (aggregate,) = [operator for operator in plan["operators"] if operator["tactic"] == "sliding"]
     assert aggregate["measured"]["rows_in"] == 6 and aggregate["measured"]["state_bytes"] > 0
 
 

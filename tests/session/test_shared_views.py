@@ -66,12 +66,12 @@ def test_they_have_the_answers_of_queries_that_run_alone(batch_rows: int) -> Non
         ["query-5"],
     ]
     run.run()
-    for one, other in zip(run.queries, apart, strict=True):
-        assert len(other) and in_order(one.table().to_pylist()) == in_order(other.to_pylist())
-        status = one.status()
-        assert other.status is not None and status.rows_out == other.status.rows_out
+    for query, alone in zip(run.queries, apart, strict=True):
+        assert len(alone) and in_order(query.table().to_pylist()) == in_order(alone.to_pylist())
+        status = query.status()
+        assert alone.status is not None and status.rows_out == alone.status.rows_out
         assert {each.name: each.used for each in status.inputs} == {
-            each.name: each.used for each in other.status.inputs
+            each.name: each.used for each in alone.status.inputs
         }
     (job, _) = run.jobs
     scans = [each for each in job.engine.subplan.operators if each.kind == "StreamScan"]
@@ -154,8 +154,8 @@ def check_resumed(folder: Path, spark: SparkSession | None) -> None:
     whole.mkdir()
     session_of("off").execute(sunk(whole))
     for number in range(len(QUERIES)):
-        found, expected = (sorted((each / f"o{number}.csv").read_text().splitlines()) for each in (folder, whole))
-        assert found == expected and len(found) > 3
+        lines, expected = (sorted((each / f"o{number}.csv").read_text().splitlines()) for each in (folder, whole))
+        assert lines == expected and len(lines) > 3
 
 
 def test_they_resume_in_the_middle(tmp_path: Path) -> None:

@@ -56,11 +56,11 @@ def test_queries_that_share_have_the_answers_of_queries_that_do_not(batch_rows: 
     text = ";".join((*QUERIES, *OTHERS))
     together = session_of(batch_rows=batch_rows).execute(text)
     apart = session_of(sharing="off").execute(text)
-    for one, other in zip(together, apart, strict=True):
-        assert in_order(one.to_pylist()) == in_order(other.to_pylist())
-        assert len(one) and one.status is not None and other.status is not None
-        assert set(map(repr, one.status.inputs)) == set(map(repr, other.status.inputs))
-        assert one.status.rows_out == other.status.rows_out
+    for shared, alone in zip(together, apart, strict=True):
+        assert in_order(shared.to_pylist()) == in_order(alone.to_pylist())
+        assert len(shared) and shared.status is not None and alone.status is not None
+        assert set(map(repr, shared.status.inputs)) == set(map(repr, alone.status.inputs))
+        assert shared.status.rows_out == alone.status.rows_out
 
 
 def test_a_run_puts_queries_on_one_join_together_and_leaves_the_others_alone() -> None:

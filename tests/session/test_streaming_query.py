@@ -125,13 +125,13 @@ def test_a_query_is_stopped_when_neither_its_session_nor_anybody_else_holds_it()
     for _ in range(2):
         session.start("SELECT COUNT(*) AS n FROM s", emit="latest")
     gc.collect()
-    one, other = session.queries
-    assert (one.name, other.name) == ("query-1", "query-2")
-    assert other.await_progress(NOON, timeout=LONG)
+    first, second = session.queries
+    assert (first.name, second.name) == ("query-1", "query-2")
+    assert second.await_progress(NOON, timeout=LONG)
     del session
     gc.collect()
-    assert runs(one)
-    del one, other  # the fixture looks for their threads
+    assert runs(first)
+    del first, second  # the fixture looks for their threads
 
 
 def test_a_cell_can_be_run_twice() -> None:

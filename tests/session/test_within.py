@@ -96,11 +96,11 @@ def test_a_task_opens_nothing_outside(home: Path) -> None:
     """What travels to another process knows its bounds, whatever it is reported to read."""
     with Session(within=home) as session:
         session.execute(table(home / "data"))
-        known = pickle.loads(pickle.dumps(workspace_of(session).catalogue))
-    definition = known.relations["t"]
-    assert isinstance(definition, TableDefinition) and known.within == Within(os.path.realpath(home))
+        catalogue = pickle.loads(pickle.dumps(workspace_of(session).catalogue))
+    definition = catalogue.relations["t"]
+    assert isinstance(definition, TableDefinition) and catalogue.within == Within(os.path.realpath(home))
     (home / "data" / "b.csv").symlink_to(home.parent / "secret.csv")
-    source = open_source(definition, known.within)
+    source = open_source(definition, catalogue.within)
     for piece in (Split("b.csv", [0, 0], 1), Split("../../secret.csv", [0, 0], 1)):
         with pytest.raises(OptionError, match=OUTSIDE):
             list(source.read_split(piece))

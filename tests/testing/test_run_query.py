@@ -214,5 +214,5 @@ def test_answers_of_different_shape() -> None:
 
 def test_neither_duckdb_nor_the_reference_is_needed() -> None:
     program = "import sys, transom.testing; print([n for n in sys.modules if 'duckdb' in n or 'reference' in n])"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

@@ -29,13 +29,13 @@ def test_the_module_of_the_page_passes_and_can_fail(tmp_path: Path) -> None:
     files = {block.arguments[0]: block.text for block in PAGE.blocks if block.kind == "file"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    found = pytest_in(tmp_path)
-    assert found.returncode == 0, found.stdout
-    assert "7 passed" in found.stdout
+    ended = pytest_in(tmp_path)
+    assert ended.returncode == 0, ended.stdout
+    assert "7 passed" in ended.stdout
     (tmp_path / "alarms.cql").write_text(files["alarms.cql"].replace("> 50", "> 48"), encoding="utf-8")
-    found = pytest_in(tmp_path)
-    assert "FAILED test_alarms.py::test_two_hot_rooms_of_a_floor_are_an_alarm" in found.stdout
-    assert "not as expected at 10:00:20:" in found.stdout
+    ended = pytest_in(tmp_path)
+    assert "FAILED test_alarms.py::test_two_hot_rooms_of_a_floor_are_an_alarm" in ended.stdout
+    assert "not as expected at 10:00:20:" in ended.stdout
 
 
 def test_every_public_name_is_on_the_page() -> None:

@@ -28,15 +28,15 @@ SOON_AND_LATER = MESSAGES + JOINED.format(5) + JOINED.format(60)
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[LocalRun]:
     """The runs that trials have had."""
-    found: list[LocalRun] = []
+    runs: list[LocalRun] = []
     assemble = LocalRuntime.assemble
 
     def noted(runtime: LocalRuntime, specs: Sequence[QuerySpec], run_options: RunOptions) -> LocalRun:
-        found.append(assemble(runtime, specs, run_options))
-        return found[-1]
+        runs.append(assemble(runtime, specs, run_options))
+        return runs[-1]
 
     monkeypatch.setattr(LocalRuntime, "assemble", noted)
-    return found
+    return runs
 
 
 def test_queries_with_the_same_join_share_it(runs: list[LocalRun]) -> None:

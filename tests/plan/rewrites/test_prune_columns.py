@@ -10,9 +10,9 @@ from transom.plan.rewrites.prune_columns import prune_columns
 
 def pruned(text: str) -> str:
     query, _ = bound(text)
-    found = prune_columns(query)
-    assert found.schema == query.schema
-    return outline(found)
+    rewritten = prune_columns(query)
+    assert rewritten.schema == query.schema
+    return outline(rewritten)
 
 
 def test_a_window_carries_what_is_asked_for() -> None:
@@ -97,14 +97,14 @@ def test_both_sides_of_union_all_are_cut_alike_by_position() -> None:
 
 @pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
 def test_set_operations_read_whole_rows(operation: str) -> None:
-    found = pruned(f"SELECT x FROM (SELECT a AS x, b FROM s [NOW] {operation} SELECT d, a FROM t [NOW])")
-    assert "project a, b" in found and "project d, a" in found
+    tree = pruned(f"SELECT x FROM (SELECT a AS x, b FROM s [NOW] {operation} SELECT d, a FROM t [NOW])")
+    assert "project a, b" in tree and "project d, a" in tree
 
 
 def test_distinct_and_stream_operators_read_whole_rows() -> None:
     assert "project a, b" in pruned("SELECT a FROM (SELECT DISTINCT a, b FROM s [NOW])")
-    found = pruned("SELECT a FROM ISTREAM(SELECT a, b FROM s [NOW]) [ROWS 2]")
-    assert found.splitlines()[2:5] == ["    stream project a", "      istream", "        project a, b"]
+    tree = pruned("SELECT a FROM ISTREAM(SELECT a, b FROM s [NOW]) [ROWS 2]")
+    assert tree.splitlines()[2:5] == ["    stream project a", "      istream", "        project a, b"]
 
 
 def test_a_query_that_needs_all_stays_as_it_is() -> None:
@@ -114,5 +114,5 @@ def test_a_query_that_needs_all_stays_as_it_is() -> None:
 
 
 def test_sub_queries_keep_the_columns_that_they_may_read() -> None:
-    found = pruned("SELECT a FROM s [NOW] WHERE a IN (SELECT a FROM r)")
-    assert "stream project" not in found
+    tree = pruned("SELECT a FROM s [NOW] WHERE a IN (SELECT a FROM r)")
+    assert "stream project" not in tree

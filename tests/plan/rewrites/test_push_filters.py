@@ -30,8 +30,8 @@ STAYS = {
 
 @pytest.mark.parametrize(("window", "predicate"), PASSES.items())
 def test_a_filter_passes_a_window_whose_rows_it_does_not_miscount(window: str, predicate: str) -> None:
-    found = outline(push_filters(bound(f"SELECT a FROM s {window} WHERE {predicate}")[0])).splitlines()
-    assert found[1].strip().startswith("[") and found[2].strip().startswith("stream filter") and found[3].strip() == "s"
+    lines = outline(push_filters(bound(f"SELECT a FROM s {window} WHERE {predicate}")[0])).splitlines()
+    assert lines[1].strip().startswith("[") and lines[2].strip().startswith("stream filter") and lines[3].strip() == "s"
 
 
 @pytest.mark.parametrize(("window", "predicate"), STAYS.items())
@@ -126,8 +126,8 @@ def test_a_filter_above_a_stream_operator_stays_in_the_relation_above_it() -> No
 
 def test_a_sub_query_in_a_filter_stays_where_it_is() -> None:
     query, _ = bound("SELECT a FROM s [NOW] WHERE a IN (SELECT a FROM r) AND b > 1")
-    found = push_filters(query)
-    lines = [line.strip() for line in outline(found).splitlines()]
+    rewritten = push_filters(query)
+    lines = [line.strip() for line in outline(rewritten).splitlines()]
     assert lines[1] == "filter a IN (..)" and lines[3] == "stream filter (b > 1)"
 
 

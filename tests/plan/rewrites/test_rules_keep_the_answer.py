@@ -36,12 +36,12 @@ QUERIES = [
 
 def rows() -> dict[str, Rows]:
     random = Random(9)
-    found: dict[str, Rows] = {"s": [], "t": [], "r": [(0, 1), (1, 2), (2, 0), (None, 0)]}
+    made: dict[str, Rows] = {"s": [], "t": [], "r": [(0, 1), (1, 2), (2, 0), (None, 0)]}
     for second in range(30):
         at = to_datetime(0) + timedelta(seconds=second // 2)
-        found["s"].append((at, random.choice([0, 1, 2, None]), random.randrange(4), random.choice(["x", "y", None])))
-        found["t"].append((at, random.choice([0, 1, 2, None]), random.randrange(4)))
-    return found
+        made["s"].append((at, random.choice([0, 1, 2, None]), random.randrange(4), random.choice(["x", "y", None])))
+        made["t"].append((at, random.choice([0, 1, 2, None]), random.randrange(4)))
+    return made
 
 
 INPUTS = rows()
