@@ -45,11 +45,11 @@ def test_the_summary_compares_with_the_best_of_each_phase_and_with_each_over_the
     def phase(x: int, **seconds: float) -> Outcome:
         return Outcome({"experiment": "phase", "x": x}, {name: {"seconds": of} for name, of in seconds.items()})
 
-    found = adapt.summary(
+    summary = adapt.summary(
         [
             phase(1, pc=1.0, factorised=4.0, ic=5.0, tc=6.0, auto=1.0, adaptive=1.2),
             phase(2, pc=30.0, factorised=1.0, ic=5.0, tc=6.0, auto=30.0, adaptive=1.1),
         ]
     )
-    assert found["adaptive_over_best_max"] == 1.2
-    assert found["fixed_over_adaptive_min"] == round(5 / 2.3, 3)
+    assert summary["adaptive_over_best_max"] == 1.2
+    assert summary["fixed_over_adaptive_min"] == round(5 / 2.3, 3)

@@ -19,7 +19,7 @@ def test_control_grows_with_the_partitions_and_ends_do_not() -> None:
 def test_it_ends_in_a_summary(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "QUICK", (2, 4))
     reported = quick(capsys, "control")
-    assert [one["partitions"] for one in reported["cells"]] == [2, 4]
+    assert [cell["partitions"] for cell in reported["cells"]] == [2, 4]
     assert reported["summary"]["partitions"] == 4
-    (table,) = control.tables([Outcome.read(one) for one in reported["cells"]])
+    (table,) = control.tables([Outcome.read(cell) for cell in reported["cells"]])
     assert [line[0] for line in table.body] == ["2", "4"] and table.body[0][-1].endswith(" ms")

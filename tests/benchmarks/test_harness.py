@@ -55,7 +55,7 @@ SMALL = Benchmark(
     panels,
     lambda options: {"rate": options.rate},
     options=[Option("--rate", "of the late one", {"type": float, "default": 4.0})],
-    fails=lambda outcomes: any(one.cell["x"] > 5 for one in outcomes) and outcomes[0]["late"]["rows_per_s"] > 5,
+    fails=lambda outcomes: any(outcome.cell["x"] > 5 for outcome in outcomes) and outcomes[0]["late"]["rows_per_s"] > 5,
 )
 
 

@@ -60,10 +60,10 @@ def test_it_runs_and_ends_in_a_summary(
     assert "3 inputs" in by_x["inputs", 3]["unsupported"]["ic"]
     assert "unsupported" not in by_x["inputs", 2]
     rates = {m: by_x["matches", m]["contestants"] for m in joinagg.MATCHES}
-    assert all(one["join_rows_per_s"] > 0 for one in (tactics["pc"] for tactics in rates.values()))
+    assert all(figures["join_rows_per_s"] > 0 for figures in (tactics["pc"] for tactics in rates.values()))
     summary = reported["summary"]
     assert {"factorised_over_pc_100", "ic_over_pc_100", "tc_over_pc_100", "factorised_1000_over_1"} < set(summary)
-    best = {m: max(one["rows_per_s"] for name, one in rates[m].items() if name != "auto") for m in rates}
+    best = {m: max(figures["rows_per_s"] for name, figures in rates[m].items() if name != "auto") for m in rates}
     expected = max(best[m] / rates[m]["auto"]["rows_per_s"] for m in rates)
     assert summary["auto_over_best_max"] == pytest.approx(expected, rel=0.01)
     expected = rates[1_000]["factorised"]["rows_per_s"] / rates[1]["factorised"]["rows_per_s"]
@@ -76,9 +76,9 @@ def test_it_runs_and_ends_in_a_summary(
 
 
 def test_what_takes_too_long_is_left_out() -> None:
-    found = measure_steady(Cell("window", 400, 4, 100), replace(EFFORT, most_join_rows=100))
-    assert {name for name, one in found.contestants.items() if one is None} == {PC, IC, TC, TC_PAPER}
-    assert not found.about
+    outcome = measure_steady(Cell("window", 400, 4, 100), replace(EFFORT, most_join_rows=100))
+    assert {name for name, figures in outcome.contestants.items() if figures is None} == {PC, IC, TC, TC_PAPER}
+    assert not outcome.about
 
 
 def test_a_different_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_every_second_has_its_state_and_time() -> None:
     assert len(seconds) == FALLING_SECONDS
     for number, outcome in enumerate(seconds, 1):
         assert outcome.cell["x"] == number
-        states = {name: one["state_bytes"] for name, one in outcome.contestants.items() if one is not None}
+        states = {name: figures["state_bytes"] for name, figures in outcome.contestants.items() if figures is not None}
         assert set(states) == set(CONTESTANTS)
         assert states[PC] > states[FACTORISED]
 
@@ -165,8 +165,8 @@ def test_tables_are_for_people() -> None:
     assert "| pc | 10,000, 100, 1 | 10,000, 100, 100 | - |" in lines
     assert "ic is not supported: three." in lines
     assert "| pc | 4,000,000 | 4,000,000 | 4,000,000 |" in lines
-    found = joinagg.summary(outcomes)
-    assert (found["factorised_over_pc_100"], found["auto_over_best_max"]) == (200, 1)
-    assert (found["state_growth"][PC], found["state_growth"][TC]) == (100, 10)
+    summary = joinagg.summary(outcomes)
+    assert (summary["factorised_over_pc_100"], summary["auto_over_best_max"]) == (200, 1)
+    assert (summary["state_growth"][PC], summary["state_growth"][TC]) == (100, 10)
     times, states, *_ = joinagg.panels(outcomes)
     assert states.lines[PC] == [(100, 1.0), (1_000, 100.0)] and set(times.lines) == {IC, TC, FACTORISED, PC}

@@ -51,7 +51,10 @@ def test_it_runs_and_ends_in_a_summary(
     summary = reported["summary"]
     assert summary["visits_ratio_stateless"] == 2
     counted = [c["contestants"] for c in cells if c["query"] in STATELESS and c["kind"] == "rows"]
-    least = min(one["direct"]["rows_per_s"] / one["negative"]["rows_per_s"] for one in counted)
+    least = min(
+        methods_of_cell["direct"]["rows_per_s"] / methods_of_cell["negative"]["rows_per_s"]
+        for methods_of_cell in counted
+    )
     assert summary["min_ratio_stateless"] == pytest.approx(least, abs=0.001)
     assert min(summary[f"min_ratio_stateless_{b}"] for b in (BATCH, 3 * BATCH)) == summary["min_ratio_stateless"]
     assert {"ratio_time_join", "ratio_rows_join", "rows_10m_over_1m", "peak_mb_10m"} <= set(summary)
@@ -79,8 +82,8 @@ def test_tables_are_for_people() -> None:
     assert f"| join_spread | ROWS | {BATCH} | 1.5 / - | 1.5 / - |" in lines
     assert "| selection | 1 | 2 |" in lines
     assert "| 20 | 200 | 3 |" in lines
-    found = lifetimes.summary(outcomes)
-    assert (found["rows_10m_over_1m"], found["ratio_rows_join"], found["peak_mb_10m"]) == (0.5, 1.5, 3)
+    summary = lifetimes.summary(outcomes)
+    assert (summary["rows_10m_over_1m"], summary["ratio_rows_join"], summary["peak_mb_10m"]) == (0.5, 1.5, 3)
     drawn = lifetimes.panels(outcomes)
     assert [panel.title.partition(",")[0] for panel in drawn] == ["selection", "projection", "union", "join"]
     assert drawn[0].lines["direct, ROWS"] == [(10, 3.0), (2_000, 3.0)]
@@ -194,7 +197,7 @@ def test_a_soak_tells_what_is_flat(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_flat_is_not_more_than_in_the_first_tenth() -> None:
     samples = [{"rows_per_s": 1.0, **dict.fromkeys(soak.LIMITS, 100.0)} for _ in range(20)]
-    assert all(one["flat"] for one in soak.judged(samples).values())
+    assert all(verdict["flat"] for verdict in soak.judged(samples).values())
     samples[15] |= {"threads": 101.0, "anonymous_mb": 112.0, "rss_mb": 114.0, "holders_in_use": 111.0}
-    flat = {name for name, one in soak.judged(samples).items() if one["flat"]}
+    flat = {name for name, verdict in soak.judged(samples).items() if verdict["flat"]}
     assert flat == {"anonymous_mb", "holder_slots", "open_files"}

@@ -129,8 +129,8 @@ def test_a_wrong_answer_is_found(source: Path, tmp_path: Path) -> None:
         pq.write_table(wrong, path)
         with Arbiter(source) as arbiter:
             assert arbiter.differences(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path) > 0
-            found = arbiter.digest_of(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path)
-            assert found != arbiter.digest(QUERIES["q17"])
+            digest = arbiter.digest_of(QUERIES["q17"], kinds.LOCAL, "changes", tmp_path)
+            assert digest != arbiter.digest(QUERIES["q17"])
     path.unlink()
     with Arbiter(source) as arbiter:
         rows = arbiter.digest(QUERIES["q17"]).rows
@@ -190,9 +190,11 @@ def test_all_ends_in_a_summary(tiny: None, tmp_path: Path, capsys: pytest.Captur
     assert [cell["query"] for cell in reported["cells"]] == queries
     for cell in reported["cells"]:
         for name in names:
-            one = cell["contestants"][name]
-            assert one["right"] and one["output_rows"] > 0 and len(one["wall_s"]) == len(one["cpu_s"]) == 2
-            assert reported["summary"]["rows_per_s"][cell["query"]][name] == one["rows_per_s"] > 0
+            figures = cell["contestants"][name]
+            assert (
+                figures["right"] and figures["output_rows"] > 0 and len(figures["wall_s"]) == len(figures["cpu_s"]) == 2
+            )
+            assert reported["summary"]["rows_per_s"][cell["query"]][name] == figures["rows_per_s"] > 0
     assert reported["cells"][1]["input_rows"] == 8_000 * 46 // 50
     assert reported["summary"]["right"] and reported["summary"]["spark_over_own_min"] is None
     assert reported["settings"]["contestants"][names[0]]["batch_rows"] == "2000"
@@ -232,8 +234,8 @@ def test_flink_gets_the_same_rows_in_the_order_of_time(source: Path, tmp_path: P
         parts = [pq.read_table(path) for path in files if pq.read_metadata(path).num_rows]
         for part in parts:
             assert pc.all(pc.less(part["date_time"][:-1], part["date_time"][1:])).as_py()
-        found = pa.concat_tables(parts).sort_by("date_time")
-        assert found["extra"].to_pylist() == events(source, stream)["extra"].to_pylist()
+        read_back = pa.concat_tables(parts).sort_by("date_time")
+        assert read_back["extra"].to_pylist() == events(source, stream)["extra"].to_pylist()
     assert list((tmp_path / SIDE).glob("*.parquet"))
 
 

@@ -43,10 +43,10 @@ with serving("stubborn:opened", sys.argv[1]) as contestant:
 @pytest.mark.parametrize("number", first_of(signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
 def test_a_benchmark_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
-    known = environment()
-    known["PYTHONPATH"] += os.pathsep + os.pathsep.join([str(ROOT), str(tmp_path)])
+    variables = environment()
+    variables["PYTHONPATH"] += os.pathsep + os.pathsep.join([str(ROOT), str(tmp_path)])
     program = [sys.executable, "-c", BENCHMARK, str(tmp_path)]
-    with subprocess.Popen(program, env=known, stderr=subprocess.DEVNULL) as benchmark:
+    with subprocess.Popen(program, env=variables, stderr=subprocess.DEVNULL) as benchmark:
         wait_until((tmp_path / "begun").exists, lambda: benchmark.poll() is None)
         started = descendants(benchmark.pid)
         assert len(started) == 3, "the guard, the contestant, and what that has started"

@@ -43,13 +43,13 @@ def all_pairs(folder: Path, batches: int) -> pa.Table:
     files = files_of(folder, batches)
     a, b = (pq.read_table(files[side]).set_column(0, "ts", _micros(files[side])).to_pylist() for side in ("a", "b"))
     window = TINY.window_ms * 1_000
-    found = [
+    pairs = [
         (x["ts"], y["ts"], x["k"], x["v"], y["v"], x["s"], y["s"])
         for x in a
         for y in b
         if x["k"] == y["k"] and abs(x["ts"] - y["ts"]) < window
     ]
-    columns = [pa.array(column) for column in zip(*found, strict=True)]
+    columns = [pa.array(column) for column in zip(*pairs, strict=True)]
     columns[:2] = [column.cast(pa.timestamp("us")) for column in columns[:2]]
     return pa.table(dict(zip(COLUMNS, columns, strict=True)))
 
@@ -105,19 +105,19 @@ def test_rivals_give_the_right_answer_and_end_in_a_summary(
     """Spark with RocksDB, which has all settings of the default and some more; the default itself at night."""
     monkeypatch.setattr(spark_join, "SLOW_BATCHES", 2)
     batches = {"spark_rocksdb": 2, "spark_default": 3} if NIGHTLY else {"spark_rocksdb": 2}
-    rivals = [replace(one, cells=("short",)) for one in spark_join.contestants((2,)) if one.name in batches]
+    rivals = [replace(rival, cells=("short",)) for rival in spark_join.contestants((2,)) if rival.name in batches]
     monkeypatch.setattr(spark_join, "contestants", lambda partitions: rivals)
     monkeypatch.setattr(spark_join, "QUICK_CELLS", (TINY,))
     chart = tmp_path / "join.svg"
     reported = quick(capsys, "spark-join", "--plot", str(chart))
     (short,) = reported["cells"]
-    found = short["contestants"]
-    assert found.keys() == batches.keys()
-    for name, one in found.items():
-        assert one["right"] and one["output_rows"] == one["expected_rows"] > 20 * batches[name]
-        assert len(one["batches_s"]) == batches[name]
-        assert ("RocksDB" in str(one["settings"])) == (name == "spark_rocksdb")
-        assert reported["summary"][name] == one["rows_per_s"] > 0
+    contestants = short["contestants"]
+    assert contestants.keys() == batches.keys()
+    for name, figures in contestants.items():
+        assert figures["right"] and figures["output_rows"] == figures["expected_rows"] > 20 * batches[name]
+        assert len(figures["batches_s"]) == batches[name]
+        assert ("RocksDB" in str(figures["settings"])) == (name == "spark_rocksdb")
+        assert reported["summary"][name] == figures["rows_per_s"] > 0
     assert is_chart(chart)
 
 
@@ -159,13 +159,13 @@ RUNS = {
 
 def together(runs: dict[str, list[Run]]) -> list[Outcome]:
     """As the harness puts them."""
-    found: dict[str, Outcome] = {}
+    by_cell: dict[str, Outcome] = {}
     for name, some in runs.items():
-        for one in outcomes_of(name, some):
-            before = found.get(one.cell["cell"])
-            known = {} if before is None else before.contestants
-            found[one.cell["cell"]] = Outcome(one.cell, {**known, **one.contestants})
-    return list(found.values())
+        for outcome in outcomes_of(name, some):
+            before = by_cell.get(outcome.cell["cell"])
+            contestants = {} if before is None else before.contestants
+            by_cell[outcome.cell["cell"]] = Outcome(outcome.cell, {**contestants, **outcome.contestants})
+    return list(by_cell.values())
 
 
 def test_the_summary_takes_the_best_run_and_leaves_the_first_batch_out() -> None:

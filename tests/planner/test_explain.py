@@ -71,9 +71,9 @@ def test_a_shared_operator_is_described_once() -> None:
     windows = [line.strip("├└─ │") for line in lines if "#3 window" in line]
     assert windows == ["#3 window range: [NOW] (shared)", "#3 window range: shared, see above"]
     assert sum("scan" in line for line in lines) == 1
-    found = explain_json(planned("SELECT x.a FROM S [NOW] AS x, S [NOW] AS y WHERE x.a = y.a"))
-    assert [one["number"] for one in found["operators"] if one["shared"]] == [3]
-    assert next(one for one in found["operators"] if one["operator"] == "Join")["inputs"] == [3, 3]
+    plan_json = explain_json(planned("SELECT x.a FROM S [NOW] AS x, S [NOW] AS y WHERE x.a = y.a"))
+    assert [operator["number"] for operator in plan_json["operators"] if operator["shared"]] == [3]
+    assert next(operator for operator in plan_json["operators"] if operator["operator"] == "Join")["inputs"] == [3, 3]
 
 
 def test_what_was_measured_stands_at_its_operator() -> None:
@@ -89,18 +89,18 @@ def test_what_was_measured_stands_at_its_operator() -> None:
 
 
 def test_json_tells_all_that_the_tree_tells() -> None:
-    found = json.loads(json.dumps(explain_json(planned(JOIN))))
-    assert found["root"] == 9
-    assert found["columns"] == [{"name": "k", "type": "INTEGER"}, {"name": "n", "type": "BIGINT"}]
-    assert [one["number"] for one in found["operators"]] == list(range(1, 10))
-    join = found["operators"][6]
+    plan_json = json.loads(json.dumps(explain_json(planned(JOIN))))
+    assert plan_json["root"] == 9
+    assert plan_json["columns"] == [{"name": "k", "type": "INTEGER"}, {"name": "n", "type": "BIGINT"}]
+    assert [operator["number"] for operator in plan_json["operators"]] == list(range(1, 10))
+    join = plan_json["operators"][6]
     assert join["tactic"] == "lazy_hash"
     assert join["inputs"] == [3, 6]
-    assert [one["tactic"] for one in join["not_taken"]] == ["ring_hash", "nested_loop"]
+    assert [tactic["tactic"] for tactic in join["not_taken"]] == ["ring_hash", "nested_loop"]
     assert join["needs"] == ["by (k)", "by (k)"]
     assert "measured" not in join
-    assert [one["fragment"] for one in found["operators"]] == [None, None, 1, None, None, 1, 1, 1, 1]
-    assert found["fragments"] == [
+    assert [operator["fragment"] for operator in plan_json["operators"]] == [None, None, 1, None, None, 1, 1, 1, 1]
+    assert plan_json["fragments"] == [
         {
             "number": 1,
             "partitioning": "by (k)",

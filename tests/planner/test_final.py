@@ -13,10 +13,10 @@ GROUPS = "SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k"
 
 
 def tactics(query: str, emit: str) -> list[str]:
-    (planned,) = [one for one in read_program(STREAM + query, Catalogue()) if one.standing]
+    (planned,) = [each for each in read_program(STREAM + query, Catalogue()) if each.standing]
     assert planned.root is not None
-    found = seen_at_the_end(planned.root, emit)
-    return [operator.tactic.name for operator in planned.root.walk() if id(operator) in found]
+    at_the_end = seen_at_the_end(planned.root, emit)
+    return [operator.tactic.name for operator in planned.root.walk() if id(operator) in at_the_end]
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ def kinds(part: Fragment) -> list[str]:
 
 def prefixes(text: str) -> list[str]:
     """Every exchange: from where, through what, into what."""
-    found = []
+    paths = []
     for part in cut(text):
         for exchange in part.exchanges:
             stations = [*exchange.prefix, exchange.into]
-            found.append(" -> ".join([str(exchange.source or exchange.fragment), *(o.kind for o in stations)]))
-    return found
+            paths.append(" -> ".join([str(exchange.source or exchange.fragment), *(o.kind for o in stations)]))
+    return paths
 
 
 JOINED = "S [RANGE 1 MINUTE] JOIN T [RANGE 1 MINUTE] ON S.k = T.k"
@@ -84,9 +84,9 @@ def test_a_global_aggregate_is_a_single_partition_fed_by_many() -> None:
 def test_a_row_count_window_is_a_single_partition_and_what_has_a_key_above_it_is_spread_again() -> None:
     assert [part.partitioning.kind for part in cut("SELECT * FROM S [ROWS 10]")] == ["single"]
     assert shape("SELECT * FROM S [ROWS 10]") == [("single", ["S single"])]
-    found = cut("SELECT k, COUNT(*) AS n FROM S [ROWS 10] GROUP BY k")
-    assert [part.partitioning.kind for part in found] == ["single", "keys"]
-    assert [kinds(part) for part in found] == [["Window"], ["Aggregate"]]
+    parts = cut("SELECT k, COUNT(*) AS n FROM S [ROWS 10] GROUP BY k")
+    assert [part.partitioning.kind for part in parts] == ["single", "keys"]
+    assert [kinds(part) for part in parts] == [["Window"], ["Aggregate"]]
 
 
 def test_a_window_by_partition_is_spread_by_it() -> None:
@@ -98,8 +98,8 @@ def test_a_window_by_partition_is_spread_by_it() -> None:
 
 
 def test_joins_on_one_key_stay_together_and_joins_on_different_keys_do_not() -> None:
-    one = "SELECT S.a FROM S [NOW], T [NOW], U [NOW] WHERE S.k = T.k AND T.k = U.c"
-    assert shape(one) == [("by (k)", ["S by (k)", "T by (k)", "U by (c)"])]
+    one_key = "SELECT S.a FROM S [NOW], T [NOW], U [NOW] WHERE S.k = T.k AND T.k = U.c"
+    assert shape(one_key) == [("by (k)", ["S by (k)", "T by (k)", "U by (c)"])]
     two = "SELECT S.a FROM S [NOW], T [NOW], U [NOW] WHERE S.k = T.k AND T.c = U.c"
     assert shape(two) == [("by (k)", ["S by (k)", "T by (k)"]), ("by (c)", ["U by (c)", "1 by (c)"])]
     assert kinds(cut(two)[1]) == ["Window", "Join"]
@@ -145,8 +145,8 @@ def test_a_computed_key_is_made_of_what_a_filter_on_the_way_lets_through() -> No
 
 
 def test_a_wider_integer_is_the_same_key() -> None:
-    found = shape("SELECT S.k, COUNT(*) AS n FROM S [NOW] JOIN Wide [NOW] ON S.k = Wide.k GROUP BY S.k")
-    assert len(found) == 1
+    parts = shape("SELECT S.k, COUNT(*) AS n FROM S [NOW] JOIN Wide [NOW] ON S.k = Wide.k GROUP BY S.k")
+    assert len(parts) == 1
 
 
 def test_one_stream_may_be_spread_in_two_ways_but_one_operator_may_not() -> None:
@@ -167,10 +167,10 @@ def test_no_fragment_feeds_itself_by_way_of_another() -> None:
                          GROUP BY n) AS y
         WHERE x.k = y.m
     """
-    found = cut(text)
-    for part in found:
+    parts = cut(text)
+    for part in parts:
         assert all(exchange.fragment is None or exchange.fragment < part.number for exchange in part.exchanges)
-    assert [str(part.partitioning) for part in found] == ["by (k)", "by (n)", "by (CAST(k AS BIGINT))"]
+    assert [str(part.partitioning) for part in parts] == ["by (k)", "by (n)", "by (CAST(k AS BIGINT))"]
 
 
 def test_unions_join_fragments_that_are_spread_alike() -> None:
@@ -274,8 +274,8 @@ def test_two_that_read_one_filtered_stream_have_it_on_the_way_each() -> None:
 def reported_by(text: str) -> tuple[int, Fragment]:
     """How many fragments more there are where equal rows have to meet, and the last."""
     root = plan(bind_query(text, KNOWN), KNOWN)
-    found = fragments(root, tuple(range(len(root.schema))))
-    return len(found) - len(fragments(root)), found[-1]
+    cut_apart = fragments(root, tuple(range(len(root.schema))))
+    return len(cut_apart) - len(fragments(root)), cut_apart[-1]
 
 
 @pytest.mark.parametrize(

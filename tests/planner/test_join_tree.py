@@ -17,7 +17,7 @@ STREAMS = "ABCDE"
 SPREAD = Machine(partitions=4, one_by_one=False)
 
 
-def known(rates: list[float], members: list[int], origin: str = "declared") -> JoinStatistics:
+def statistics_of(rates: list[float], members: list[int], origin: str = "declared") -> JoinStatistics:
     """Windows of ten seconds, one match a probe."""
     inputs = tuple(
         InputStatistics(rate, 10 * rate, "declared" if origin == "declared" else "assumed") for rate in rates
@@ -26,18 +26,20 @@ def known(rates: list[float], members: list[int], origin: str = "declared") -> J
 
 
 def catalogue(**rates: float) -> Catalogue:
-    found = Catalogue()
+    declared = Catalogue()
     for name in STREAMS:
         rate = f"WITH (rate = {rates[name]})" if name in rates else ""
         columns = "ts TIMESTAMP, x INTEGER, y INTEGER, z BIGINT, WATERMARK FOR ts AS ts"
-        parse_statements(f"CREATE STREAM {name} ({columns}) {rate}", found)
-    found.options["multiway"] = "tree"
-    return found
+        parse_statements(f"CREATE STREAM {name} ({columns}) {rate}", declared)
+    declared.options["multiway"] = "tree"
+    return declared
 
 
-def planned(where: str, known: Catalogue, machine: Machine | None = None, names: str = STREAMS) -> Operator:
+def planned(where: str, catalogue: Catalogue, machine: Machine | None = None, names: str = STREAMS) -> Operator:
     query = f"SELECT {', '.join(f'{n}.x AS {n}' for n in names)} FROM {', '.join(f'{n} [1 MINUTE]' for n in names)}"
-    return plan(bind_query(f"{query} WHERE {where}", known), known, DeclaredStatistics(known, machine or Machine()))
+    return plan(
+        bind_query(f"{query} WHERE {where}", catalogue), catalogue, DeclaredStatistics(catalogue, machine or Machine())
+    )
 
 
 def joins(root: Operator) -> list[str]:
@@ -50,13 +52,13 @@ def name(root: Operator) -> str:
 
 def test_nothing_known_leaves_the_written_order() -> None:
     written = left_deep([0, 1, 2, 3])
-    assert best_tree(known([100.0] * 4, [0b1111], "assumed"), written, False) == written
-    assert best_tree(known([100.0] * 4, [0b1111]), written, False) == written  # alike
+    assert best_tree(statistics_of([100.0] * 4, [0b1111], "assumed"), written, False) == written
+    assert best_tree(statistics_of([100.0] * 4, [0b1111]), written, False) == written  # alike
     assert joins(planned("A.x = B.x AND B.x = C.x", catalogue(), names="ABC")) == ["A.x = B.x", "x = C.x"]
 
 
 def test_a_fast_stream_meets_the_others_when_they_are_joined() -> None:
-    tree = best_tree(known([1000.0, 1, 1, 1, 1], [0b11111]), left_deep([0, 1, 2, 3, 4]), False)
+    tree = best_tree(statistics_of([1000.0, 1, 1, 1, 1], [0b11111]), left_deep([0, 1, 2, 3, 4]), False)
     assert isinstance(tree, tuple) and tree[0] == 0 and sorted(leaves(tree)) == [0, 1, 2, 3, 4]
     root = planned(" AND ".join(f"A.x = {n}.x" for n in "BCDE"), catalogue(A=1000, B=1, C=1, D=1, E=1))
     last = next(each for each in root.walk() if each.kind == "Join" and "mjoin" in dict(each.tactic.not_taken))
@@ -73,7 +75,7 @@ def test_equalities_that_nobody_wrote_join_what_is_joined_first() -> None:
 
 
 def test_what_shares_no_key_comes_last() -> None:
-    tree = best_tree(known([1.0, 1000, 1000, 1000], [0b1110]), left_deep([0, 1, 2, 3]), False)
+    tree = best_tree(statistics_of([1.0, 1000, 1000, 1000], [0b1110]), left_deep([0, 1, 2, 3]), False)
     assert list(joins_of(tree))[-1] in ((0b0001, 0b1110), (0b1110, 0b0001))
 
 
@@ -81,17 +83,17 @@ def test_what_shares_no_key_comes_last() -> None:
 def test_many_inputs_are_joined_one_pair_after_the_other(count: int) -> None:
     rates = [1000.0 if i == 3 else 1.0 for i in range(count)]
     written = left_deep(list(range(count)))
-    tree = best_tree(known(rates, [(1 << count) - 1]), written, False)
+    tree = best_tree(statistics_of(rates, [(1 << count) - 1]), written, False)
     assert sorted(leaves(tree)) == list(range(count)) and tree != written
-    chain = best_tree(known(rates, [0b11 << i for i in range(count - 1)]), written, True)
+    chain = best_tree(statistics_of(rates, [0b11 << i for i in range(count - 1)]), written, True)
     assert sorted(leaves(chain)) == list(range(count))
 
 
 @pytest.mark.parametrize("tactic", ["tree", "parallel_tree", "mjoin", "parallel_mjoin", "auto"])
 def test_one_key_is_one_fragment(tactic: str) -> None:
-    one = catalogue(A=10, B=500, C=3, D=80, E=1)
-    one.options["multiway"] = tactic
-    assert len(fragments(planned("A.x = B.x AND C.x = B.x AND C.x = D.x AND E.x = A.x", one, SPREAD))) == 1
+    declared = catalogue(A=10, B=500, C=3, D=80, E=1)
+    declared.options["multiway"] = tactic
+    assert len(fragments(planned("A.x = B.x AND C.x = B.x AND C.x = D.x AND E.x = A.x", declared, SPREAD))) == 1
 
 
 @pytest.mark.parametrize("rates", [{}, {"A": 1, "B": 900, "C": 30, "D": 1, "E": 70}])

@@ -39,8 +39,8 @@ def planned(text: str, **options: str) -> Operator:
 
 
 def join_aggregate(text: str, **options: str) -> Operator:
-    (found,) = [each for each in planned(text, **options).walk() if isinstance(each.node, JoinAggregate)]
-    return found
+    (operator,) = [each for each in planned(text, **options).walk() if isinstance(each.node, JoinAggregate)]
+    return operator
 
 
 def reasons(operator: Operator) -> dict[str, str]:
@@ -69,10 +69,10 @@ def reasons(operator: Operator) -> dict[str, str]:
     ],
 )
 def test_the_first_tactic_that_can_run_it_does(text: str, tactic: str) -> None:
-    found = join_aggregate(text)
-    assert found.tactic.name == tactic
-    assert set(reasons(found)) == {"factorised", "tc", "ic", "adaptive", "pc"} - {tactic}
-    assert reasons(found)["pc"] == f"{tactic} does it with less"
+    operator = join_aggregate(text)
+    assert operator.tactic.name == tactic
+    assert set(reasons(operator)) == {"factorised", "tc", "ic", "adaptive", "pc"} - {tactic}
+    assert reasons(operator)["pc"] == f"{tactic} does it with less"
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_a_forced_tactic_that_cannot_is_rejected_with_its_reason(tactic: str, te
 @pytest.mark.parametrize("tactic", ["factorised", "ic", "tc"])
 def test_a_tactic_can_be_forced(tactic: str) -> None:
     text = f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k"
-    found = join_aggregate(text, joinagg=tactic)
-    assert found.tactic.name == tactic
-    assert set(reasons(found).values()) == {"not requested", "SET adapt is 'off'"}
+    operator = join_aggregate(text, joinagg=tactic)
+    assert operator.tactic.name == tactic
+    assert set(reasons(operator).values()) == {"not requested", "SET adapt is 'off'"}
     assert {each.kind for each in planned(text, joinagg="pc").walk()} >= {"Join", "Aggregate"}
 
 
@@ -164,8 +164,8 @@ def cut(text: str) -> list[tuple[str, list[str]]]:
 
 def test_grouped_by_a_join_key_there_is_nothing_to_merge() -> None:
     for keys in ("A.k", "B.k, A.x", "A.d, A.k"):
-        found = cut(f"SELECT {keys}, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d GROUP BY {keys}")
-        assert len(found) == 1 and "MergeAggregate" not in found[0][1], keys
+        parts = cut(f"SELECT {keys}, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d GROUP BY {keys}")
+        assert len(parts) == 1 and "MergeAggregate" not in parts[0][1], keys
     assert cut(f"SELECT B.d, COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.d = B.d GROUP BY B.d")[0][0] == "by (d)"
     wider = cut(f"SELECT A.k, COUNT(*) FROM {TWO}, C [NOW] WHERE A.k = B.k AND C.k = A.k GROUP BY A.k")
     assert len(wider) == 1 and "MergeAggregate" not in wider[0][1]
@@ -180,26 +180,26 @@ def test_other_groups_are_merged_from_the_partial_results_of_the_partitions() ->
 
 
 def test_without_a_key_there_is_one_partition_and_nothing_to_merge() -> None:
-    found = cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.x < B.x")
-    assert found[-1][0] == "single" and found[-1][1][-1] == "JoinAggregate"
+    parts = cut(f"SELECT COUNT(*) FROM {TWO} WHERE A.x < B.x")
+    assert parts[-1][0] == "single" and parts[-1][1][-1] == "JoinAggregate"
 
 
 def test_expressions_of_one_input_are_computed_below_and_once() -> None:
-    found = join_aggregate(f"SELECT A.d, SUM(A.f * 2), AVG(A.f * 2) FROM {TWO} WHERE A.d = B.d GROUP BY A.d")
-    assert [len(child.schema) for child in found.inputs] == [2, 1]
-    assert found.inputs[0].schema.names == ["d", "(f * CAST(2 AS DOUBLE))"]
+    operator = join_aggregate(f"SELECT A.d, SUM(A.f * 2), AVG(A.f * 2) FROM {TWO} WHERE A.d = B.d GROUP BY A.d")
+    assert [len(child.schema) for child in operator.inputs] == [2, 1]
+    assert operator.inputs[0].schema.names == ["d", "(f * CAST(2 AS DOUBLE))"]
 
 
 def test_a_key_that_is_two_columns_of_one_input_holds_them_equal() -> None:
-    found = join_aggregate(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x = B.k")
-    assert isinstance(found.node, JoinAggregate) and found.node.join_keys == ((0,), (0,))
-    assert [each.kind for each in found.inputs[0].walk()][-2:] == ["Filter", "Project"]
+    operator = join_aggregate(f"SELECT COUNT(*) FROM {TWO} WHERE A.k = B.k AND A.x = B.k")
+    assert isinstance(operator.node, JoinAggregate) and operator.node.join_keys == ((0,), (0,))
+    assert [each.kind for each in operator.inputs[0].walk()][-2:] == ["Filter", "Project"]
 
 
 def test_integers_of_any_width_are_one_key() -> None:
-    found = join_aggregate(f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND C.k = B.k AND A.x = B.k")
-    assert [str(key) for each in found.needs for key in each.keys] == ["k", "k", "k"]
-    assert [str(child.schema[0].type) for child in found.inputs] == ["int32", "int32", "int64"]
+    operator = join_aggregate(f"SELECT COUNT(*) FROM {THREE} WHERE A.k = B.k AND C.k = B.k AND A.x = B.k")
+    assert [str(key) for each in operator.needs for key in each.keys] == ["k", "k", "k"]
+    assert [str(child.schema[0].type) for child in operator.inputs] == ["int32", "int32", "int64"]
 
 
 def test_partial_rows_hold_what_can_be_added_up() -> None:
@@ -237,11 +237,11 @@ def test_the_tree_tells_the_tactic_its_bounds_and_the_rejections() -> None:
 
 def test_json_tells_the_same() -> None:
     root = planned("SELECT COUNT(*) FROM A [ROWS 5], B [RANGE 1 MINUTE] WHERE A.x < B.x AND A.k <> B.k")
-    found: Any = json.loads(json.dumps(explain_json(root)))
-    (operator,) = [one for one in found["operators"] if one["operator"] == "JoinAggregate"]
+    plan_json: Any = json.loads(json.dumps(explain_json(root)))
+    (operator,) = [each for each in plan_json["operators"] if each["operator"] == "JoinAggregate"]
     assert operator["tactic"] == "ic" and operator["needs"] == ["single", "single"]
     assert operator["description"] == "count(*) over ((x < x) AND (k <> k))"
-    assert [one["tactic"] for one in operator["not_taken"]] == ["factorised", "tc", "adaptive", "pc"]
+    assert [each["tactic"] for each in operator["not_taken"]] == ["factorised", "tc", "adaptive", "pc"]
     assert operator["keeps"].startswith("of the rows alive") and operator["costs"].startswith("O(1 + matches)")
 
 

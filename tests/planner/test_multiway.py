@@ -35,9 +35,9 @@ def planned(text: str, **options: str) -> Operator:
 
 
 def multiway(text: str) -> tuple[Operator, MultiwayJoin]:
-    (found,) = [each for each in planned(text, multiway="mjoin").walk() if each.kind == "MultiwayJoin"]
-    assert isinstance(found.node, MultiwayJoin)
-    return found, found.node
+    (operator,) = [each for each in planned(text, multiway="mjoin").walk() if each.kind == "MultiwayJoin"]
+    assert isinstance(operator.node, MultiwayJoin)
+    return operator, operator.node
 
 
 def keys(node: MultiwayJoin) -> list[list[str | None]]:
@@ -46,9 +46,9 @@ def keys(node: MultiwayJoin) -> list[list[str | None]]:
 
 def test_a_tree_is_joins_of_two_and_its_root_tells_why() -> None:
     root = planned(ONE_KEY, multiway="tree")
-    found = [each for each in root.walk() if each.kind == "Join"]
-    assert len(found) == 2 and "MultiwayJoin" not in {each.kind for each in root.walk()}
-    assert [("mjoin" in dict(each.tactic.not_taken)) for each in found] == [False, True]
+    joins = [each for each in root.walk() if each.kind == "Join"]
+    assert len(joins) == 2 and "MultiwayJoin" not in {each.kind for each in root.walk()}
+    assert [("mjoin" in dict(each.tactic.not_taken)) for each in joins] == [False, True]
 
 
 @pytest.mark.parametrize("tactic", ["auto", "tree"])
@@ -60,9 +60,9 @@ def test_two_inputs_are_joined_as_ever(tactic: str) -> None:
 
 @pytest.mark.parametrize("tactic", ["parallel_tree", "mjoin", "parallel_mjoin"])
 def test_what_is_asked_for_is_planned(tactic: str) -> None:
-    (found,) = [each for each in planned(ONE_KEY, multiway=tactic).walk() if each.kind == "MultiwayJoin"]
-    assert found.tactic.name == tactic and set(dict(found.tactic.not_taken).values()) == {"not requested"}
-    assert found.tactic.estimates == () and found.tactic.rests_on == ()
+    (operator,) = [each for each in planned(ONE_KEY, multiway=tactic).walk() if each.kind == "MultiwayJoin"]
+    assert operator.tactic.name == tactic and set(dict(operator.tactic.not_taken).values()) == {"not requested"}
+    assert operator.tactic.estimates == () and operator.tactic.rests_on == ()
     with pytest.raises(
         UnsupportedError, match=f"'{tactic}' cannot run this query: lifetimes are sent as negative tuples"
     ):
@@ -76,19 +76,21 @@ def test_whoever_asks_for_a_join_of_two_gets_one() -> None:
 
 
 def test_equalities_become_one_key_by_transitivity() -> None:
-    found, node = multiway(ONE_KEY)
+    operator, node = multiway(ONE_KEY)
     assert keys(node) == [["k"], ["k"], ["k"]] and node.residual == () and node.last is None
-    assert [str(need) for need in found.needs] == ["by (k)"] * 3
-    assert dict(found.tactic.not_taken) == dict.fromkeys(("tree", "parallel_tree", "parallel_mjoin"), "not requested")
+    assert [str(need) for need in operator.needs] == ["by (k)"] * 3
+    assert dict(operator.tactic.not_taken) == dict.fromkeys(
+        ("tree", "parallel_tree", "parallel_mjoin"), "not requested"
+    )
     _, again = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = C.k AND B.k = A.k AND C.k = B.k")
     assert keys(again) == [["k"], ["k"], ["k"]] and again.residual == ()
 
 
 def test_chains_have_a_key_for_each_edge_and_one_partition() -> None:
-    found, node = multiway(CHAIN)
+    operator, node = multiway(CHAIN)
     assert keys(node) == [["k", None], ["k", "d"], [None, "d"]]
-    assert {need.kind for need in found.needs} == {"single"} and "up to 2 hash tables each" in found.tactic.keeps
-    assert "one partition" in found.tactic.costs
+    assert {need.kind for need in operator.needs} == {"single"} and "up to 2 hash tables each" in operator.tactic.keeps
+    assert "one partition" in operator.tactic.costs
 
 
 def test_what_is_no_key_is_a_predicate_and_what_can_fail_comes_last() -> None:
@@ -113,16 +115,16 @@ def test_several_columns_of_one_input_in_a_class_are_compared() -> None:
 
 
 def test_two_inputs_and_the_same_input_twice() -> None:
-    found, _ = multiway("SELECT l.x, r.x FROM A [ROWS 3] AS l, A [ROWS 3] AS r WHERE l.k = r.k")
-    assert found.inputs[0] is found.inputs[1] and found.open_ends
-    assert "open tuple" in found.tactic.keeps and "O(1) to expire" in found.tactic.costs
-    found, _ = multiway("SELECT l.x, r.x FROM A [ROWS 3] AS l, A [PARTITION BY d ROWS 3] AS r WHERE l.k = r.k")
-    assert "O(log n) to expire" in found.tactic.costs
+    operator, _ = multiway("SELECT l.x, r.x FROM A [ROWS 3] AS l, A [ROWS 3] AS r WHERE l.k = r.k")
+    assert operator.inputs[0] is operator.inputs[1] and operator.open_ends
+    assert "open tuple" in operator.tactic.keeps and "O(1) to expire" in operator.tactic.costs
+    operator, _ = multiway("SELECT l.x, r.x FROM A [ROWS 3] AS l, A [PARTITION BY d ROWS 3] AS r WHERE l.k = r.k")
+    assert "O(log n) to expire" in operator.tactic.costs
 
 
 def test_columns_come_in_the_written_order() -> None:
-    found, node = multiway("SELECT * FROM C [NOW], A [NOW], B [NOW] WHERE A.k = B.k AND B.d = C.d")
-    assert [name for child in found.inputs for name in child.schema.names] == found.schema.names
+    operator, node = multiway("SELECT * FROM C [NOW], A [NOW], B [NOW] WHERE A.k = B.k AND B.d = C.d")
+    assert [name for child in operator.inputs for name in child.schema.names] == operator.schema.names
     assert keys(node) == [[None, "d"], ["k", None], ["k", "d"]]
 
 
@@ -169,9 +171,9 @@ def test_explain_tells_the_tactic_its_bounds_and_the_rejections() -> None:
         "2 probes a row, one more per partial match; O(1) to expire; fragment 1",
         "not tree: not requested",
     ]
-    found: Any = json.loads(json.dumps(explain_json(planned(CHAIN, multiway="mjoin"))))
-    (operator,) = [one for one in found["operators"] if one["operator"] == "MultiwayJoin"]
+    plan_json: Any = json.loads(json.dumps(explain_json(planned(CHAIN, multiway="mjoin"))))
+    (operator,) = [each for each in plan_json["operators"] if each["operator"] == "MultiwayJoin"]
     assert operator["description"] == "A.k = B.k AND B.d = C.d" and operator["needs"] == ["single"] * 3
-    (crossed,) = [one for one in explain_json(planned(f"SELECT 1 FROM {THREE}", multiway="mjoin"))["operators"]
-                  if one["operator"] == "MultiwayJoin"]  # fmt: skip
+    (crossed,) = [each for each in explain_json(planned(f"SELECT 1 FROM {THREE}", multiway="mjoin"))["operators"]
+                  if each["operator"] == "MultiwayJoin"]  # fmt: skip
     assert crossed["description"] == "all combinations"

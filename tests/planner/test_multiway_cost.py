@@ -22,33 +22,33 @@ MACHINES = (Machine(), SLOW, FAST)
 
 
 def declared(count: int, arrival: bool, rates: dict[int, float] | None = None) -> Catalogue:
-    found = Catalogue()
+    catalogue = Catalogue()
     for i in range(count):
         options = [f"rate = {(rates or {}).get(i, 20)}", *(["time = 'arrival'"] if arrival else [])]
         time = "" if arrival else ", ts TIMESTAMP, WATERMARK FOR ts AS ts"
-        parse_statements(f"CREATE STREAM s{i} (k BIGINT, t VARCHAR{time}) WITH ({', '.join(options)})", found)
-    return found
+        parse_statements(f"CREATE STREAM s{i} (k BIGINT, t VARCHAR{time}) WITH ({', '.join(options)})", catalogue)
+    return catalogue
 
 
 def planned(count: int, machine: Machine, arrival: bool = False, rates: dict[int, float] | None = None,
             more: str = "", chain: bool = False) -> Operator:  # fmt: skip
-    known = declared(count, arrival, rates)
+    catalogue = declared(count, arrival, rates)
     inputs = ", ".join(f"s{i} [1 SECOND]" for i in range(count))
     keys = [f"s{i}.k = s{i + 1}.k" for i in range(count - 1)]
     if chain:
         keys[-1] = f"s{count - 2}.t = s{count - 1}.t"
     query = f"SELECT s0.k, s1.t FROM {inputs} WHERE {' AND '.join(keys)}{more}"
-    return plan(bind_query(query, known), known, DeclaredStatistics(known, machine))
+    return plan(bind_query(query, catalogue), catalogue, DeclaredStatistics(catalogue, machine))
 
 
 def join(root: Operator) -> Operator:
-    (found,) = [each for each in root.walk() if each.tactic.estimates]
-    return found
+    (operator,) = [each for each in root.walk() if each.tactic.estimates]
+    return operator
 
 
 def chosen(root: Operator) -> str:
-    found = join(root)
-    return found.tactic.name if found.kind == "MultiwayJoin" else "tree"
+    operator = join(root)
+    return operator.tactic.name if operator.kind == "MultiwayJoin" else "tree"
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=["one core", "two cores", "many cores"])
@@ -60,10 +60,10 @@ def test_cheap_probes_need_no_threads(count: int, arrival: bool, machine: Machin
 
 @pytest.mark.parametrize("count", [3, 10, 20])
 def test_rows_that_come_one_by_one_pay_for_every_join_on_their_way(count: int) -> None:
-    found = dict(join(planned(count, SLOW, arrival=True)).tactic.estimates)
+    price = dict(join(planned(count, SLOW, arrival=True)).tactic.estimates)
     assert chosen(planned(count, SLOW, arrival=True)) == "mjoin"
-    assert found["parallel_mjoin"] > found["mjoin"]
-    assert found["tree"] > (1.5 if count > 3 else 1) * found["mjoin"]
+    assert price["parallel_mjoin"] > price["mjoin"]
+    assert price["tree"] > (1.5 if count > 3 else 1) * price["mjoin"]
 
 
 def test_a_slow_hand_over_makes_threads_dearer_and_cores_make_them_cheaper() -> None:
@@ -85,8 +85,8 @@ def test_predicates_that_cost_much_are_asked_at_once_where_there_are_cores() -> 
 def test_a_fast_stream_and_slow_others_are_joined_by_a_tree() -> None:
     rates = {0: 20_000.0}
     assert chosen(planned(10, SLOW, rates=rates)) == "tree"
-    found = dict(join(planned(10, SLOW, rates=rates)).tactic.estimates)
-    assert found["tree"] < found["mjoin"]
+    price = dict(join(planned(10, SLOW, rates=rates)).tactic.estimates)
+    assert price["tree"] < price["mjoin"]
 
 
 def test_what_runs_in_one_partition_pays_for_it() -> None:
@@ -111,31 +111,31 @@ def test_more_rows_than_can_be_done_make_rows_wait() -> None:
 
 
 def test_every_tactic_has_an_estimate_of_every_shape() -> None:
-    known = declared(4, False)
+    catalogue = declared(4, False)
     for where in ("s0.k = s1.k", "s0.k < s1.k", "s0.k = s1.k AND s2.t = s3.t AND s1.k + s2.k = s3.k", "TRUE"):
         inputs = ", ".join(f"s{i} [1 SECOND]" for i in range(4))
-        known.options["multiway"] = "mjoin"
-        root = plan(bind_query(f"SELECT s0.k FROM {inputs} WHERE {where}", known), known)
+        catalogue.options["multiway"] = "mjoin"
+        root = plan(bind_query(f"SELECT s0.k FROM {inputs} WHERE {where}", catalogue), catalogue)
         (node,) = [each.node for each in root.walk() if isinstance(each.node, MultiwayJoin)]
         for one_by_one in (False, True):
-            found = costs(node, DeclaredStatistics(known).join(node), left_deep([0, 1, 2, 3]), SLOW, one_by_one)
-            assert all(0 < found.price(name) < float("inf") for name in TACTICS), where
+            estimated = costs(node, DeclaredStatistics(catalogue).join(node), left_deep([0, 1, 2, 3]), SLOW, one_by_one)
+            assert all(0 < estimated.price(name) < float("inf") for name in TACTICS), where
 
 
 def test_explain_tells_the_estimates_and_what_they_rest_on() -> None:
     root = planned(3, SLOW, rates={1: 40})
     lines = [line.lstrip("├└─ │") for line in explain_text(root).splitlines()]
     at = next(i for i, line in enumerate(lines) if " join mjoin: " in line)
-    found = dict(join(root).tactic.estimates)
-    assert f"{found['mjoin']:.2g} us a row estimated" in lines[at + 1]
-    assert lines[at + 2] == f"not tree: {found['tree']:.2g} us a row estimated, mjoin {found['mjoin']:.2g} us"
+    price = dict(join(root).tactic.estimates)
+    assert f"{price['mjoin']:.2g} us a row estimated" in lines[at + 1]
+    assert lines[at + 2] == f"not tree: {price['tree']:.2g} us a row estimated, mjoin {price['mjoin']:.2g} us"
     assert [line.split(":")[0] for line in lines[at + 3 : at + 5]] == ["not parallel_tree", "not parallel_mjoin"]
     assert lines[at + 5] == (
         "estimated from rates 20, 40, 20 rows a second (declared); matches 1 to 2 a probe (assumed); "
         "rows in batches; machine 2 cores, 20 us a hand-over"
     )
     reported: Any = json.loads(json.dumps(explain_json(root)))
-    (whole,) = [one for one in reported["operators"] if "estimates" in one]
+    (whole,) = [operator for operator in reported["operators"] if "estimates" in operator]
     assert set(whole["estimates"]["microseconds a row"]) == set(TACTICS)
     assert whole["estimates"]["rests on"]["machine"] == "2 cores, 20 us a hand-over"
 
@@ -149,8 +149,8 @@ def test_a_forced_tactic_and_a_join_of_two_ask_for_no_statistics() -> None:
         def join(self, node: MultiwayJoin) -> Any:
             raise AssertionError
 
-    known = declared(3, False)
-    two = bind_query("SELECT s0.k FROM s0 [NOW], s1 [NOW] WHERE s0.k = s1.k", known)
-    plan(two, known, Unasked())
-    known.options["multiway"] = "parallel_mjoin"
-    plan(bind_query("SELECT s0.k FROM s0 [NOW], s1 [NOW], s2 [NOW] WHERE s0.k = s1.k", known), known, Unasked())
+    catalogue = declared(3, False)
+    two = bind_query("SELECT s0.k FROM s0 [NOW], s1 [NOW] WHERE s0.k = s1.k", catalogue)
+    plan(two, catalogue, Unasked())
+    catalogue.options["multiway"] = "parallel_mjoin"
+    plan(bind_query("SELECT s0.k FROM s0 [NOW], s1 [NOW], s2 [NOW] WHERE s0.k = s1.k", catalogue), catalogue, Unasked())

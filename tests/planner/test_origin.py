@@ -64,32 +64,32 @@ def session() -> Any:
 def test_operators_know_what_they_come_from(session: Session, query: str) -> None:
     text = f"SET tick = '1 SECOND';\n\n  {query};\nSELECT 1"
     plan: Any = session.explain(text).plans[0]
-    found: dict[str, list[list[str]]] = {}
+    pieces_of: dict[str, list[list[str]]] = {}
     for operator in plan["operators"]:
         pieces = []
         for piece in operator["written"]:
             start, stop = piece["at"]
             assert plan["statement"][start:stop] == piece["text"]
             pieces.append(piece["text"])
-        found.setdefault(operator["operator"], []).append(pieces)
+        pieces_of.setdefault(operator["operator"], []).append(pieces)
     for kind, expected in CASES[query].items():
-        assert sorted(map(sorted, (each for each in found[kind] if each))) == sorted(map(sorted, expected)), kind
+        assert sorted(map(sorted, (each for each in pieces_of[kind] if each))) == sorted(map(sorted, expected)), kind
 
 
 def test_what_comes_from_a_view_is_in_another_text(session: Session) -> None:
     session.execute("CREATE VIEW hot AS SELECT room, celsius FROM readings [NOW] WHERE celsius > 30")
     plan: Any = session.explain("SELECT room FROM hot WHERE room = 'x'").plans[0]
-    found = {piece["text"]: piece["at"] for operator in plan["operators"] for piece in operator["written"]}
-    assert found["celsius > 30"] is None and found["room = 'x'"] == [27, 37]
+    at = {piece["text"]: piece["at"] for operator in plan["operators"] for piece in operator["written"]}
+    assert at["celsius > 30"] is None and at["room = 'x'"] == [27, 37]
 
 
 def test_a_plan_is_the_same_however_it_is_written(session: Session) -> None:
     """Neither its name, nor what is sent to other processes, has the text."""
-    one, other = (
+    spread, in_one_line = (
         prepared.root
         for text in (JOIN, " ".join(JOIN.split()).replace(" >= ", ">="))
         for prepared in workspace_of(session).prepare(text)
     )
-    assert one is not None and other is not None
-    assert one == other and fingerprint(list(one.walk())) == fingerprint(list(other.walk()))
-    assert b"HAVING" not in pickle.dumps(one) and pickle.loads(pickle.dumps(one)) == one
+    assert spread is not None and in_one_line is not None
+    assert spread == in_one_line and fingerprint(list(spread.walk())) == fingerprint(list(in_one_line.walk()))
+    assert b"HAVING" not in pickle.dumps(spread) and pickle.loads(pickle.dumps(spread)) == spread

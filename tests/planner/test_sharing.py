@@ -29,9 +29,9 @@ def requested(query: str, settings: str = "") -> Sharable | str:
 
 
 def join_of(query: str, settings: str = "") -> object:
-    found = requested(query, settings)
-    assert isinstance(found, Sharable), found
-    return found.join
+    sharable = requested(query, settings)
+    assert isinstance(sharable, Sharable), sharable
+    return sharable.join
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_other_joins_are_not_the_same(query: str, settings: str) -> None:
     ],
 )
 def test_a_query_without_a_shared_join_says_why(query: str, settings: str, reason: str) -> None:
-    found = requested(query, settings)
-    assert isinstance(found, str) and reason in found
+    reason_or_join = requested(query, settings)
+    assert isinstance(reason_or_join, str) and reason in reason_or_join
 
 
 def shared(*queries: str) -> Operator:
     catalogue = Catalogue()
     parse_statements(DECLARATIONS, catalogue)
-    found = [requested(query) for query in queries]
-    predicates = [one for one in found if isinstance(one, Sharable)]
-    assert len(predicates) == len(found)
+    requests = [requested(query) for query in queries]
+    predicates = [predicate for predicate in requests if isinstance(predicate, Sharable)]
+    assert len(predicates) == len(requests)
     subplan = shared_join(predicates, catalogue)
-    for one in predicates:
-        operators = list(consumer(one, catalogue, subplan).walk())
+    for predicate in predicates:
+        operators = list(consumer(predicate, catalogue, subplan).walk())
         (narrow,) = [operator.node for operator in operators if isinstance(operator.node, Narrow)]
-        assert narrow.windows == one.windows and subplan in operators
+        assert narrow.windows == predicate.windows and subplan in operators
     return subplan
 
 

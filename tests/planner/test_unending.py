@@ -34,10 +34,10 @@ CREATE TABLE c (ts TIMESTAMP, k INTEGER PRIMARY KEY, WATERMARK FOR ts AS ts) WIT
 def test_rows_are_kept_where_they_can_leave(source: str, tactic: str) -> None:
     *_, planned = read_program(f"{INPUTS} SELECT MAX(k) AS k FROM {source};", Catalogue())
     assert planned.root is not None
-    assert [one.tactic.name for one in planned.root.walk() if one.kind == "Aggregate"][-1] == tactic
+    assert [operator.tactic.name for operator in planned.root.walk() if operator.kind == "Aggregate"][-1] == tactic
 
 
 def test_texts_that_are_compared_are_kept_with_their_rows() -> None:
     *_, planned = read_program(f"{INPUTS} SELECT MIN(g) AS g FROM s;", Catalogue())
     assert planned.root is not None
-    assert [one.tactic.name for one in planned.root.walk() if one.kind == "Aggregate"] == ["sliding"]
+    assert [operator.tactic.name for operator in planned.root.walk() if operator.kind == "Aggregate"] == ["sliding"]

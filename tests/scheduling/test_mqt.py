@@ -28,13 +28,13 @@ def upper_hull(windows: list[int]) -> list[int]:
 @given(WINDOWS)
 @settings(max_examples=50, deadline=None)
 def test_groups_are_the_upper_hull(windows: list[int]) -> None:
-    found = groups_of(windows)
-    assert list(found.ends) == upper_hull(windows)
-    assert sum(found.costs) == windows[-1]
-    assert sum(found.sizes) == len(windows)
-    slopes = [size / cost for size, cost in zip(found.sizes, found.costs, strict=True)]
+    groups = groups_of(windows)
+    assert list(groups.ends) == upper_hull(windows)
+    assert sum(groups.costs) == windows[-1]
+    assert sum(groups.sizes) == len(windows)
+    slopes = [size / cost for size, cost in zip(groups.sizes, groups.costs, strict=True)]
     assert slopes == sorted(slopes, reverse=True)
-    assert found.weights == pytest.approx([size * slope for size, slope in zip(found.sizes, slopes, strict=True)])
+    assert groups.weights == pytest.approx([size * slope for size, slope in zip(groups.sizes, slopes, strict=True)])
 
 
 @given(WINDOWS)
@@ -51,8 +51,8 @@ def test_equal_gaps_are_one_group_or_many() -> None:
 
 
 def test_work_counts_what_is_shared_once() -> None:
-    found = groups_of([10, 30, 100])
-    assert [found.work(0, 1), found.work(1, 3), found.work(0, 3)] == [10, 90, 100]
+    groups = groups_of([10, 30, 100])
+    assert [groups.work(0, 1), groups.work(1, 3), groups.work(0, 3)] == [10, 90, 100]
 
 
 @pytest.mark.parametrize("windows", [[], [0, 1], [3, 3], [4, 2]])

@@ -63,9 +63,9 @@ def test_a_load_at_its_threshold_is_for_fifo_to_the_last_bit() -> None:
     """Cases 1 and 5 set beta so that the threshold is the load. As a product it often comes out a bit above."""
     weights = groups_of([448, 622, 791, 1543, 3000]).weights
     loads = [Load(rate, waiting * weights[0], sum(weights)) for rate in range(400, 420) for waiting in range(1, 50)]
-    assert any(one.load < one.threshold(one.beta_now) for one in loads)
-    assert all(chosen(one, one.beta_now) is FIFO for one in loads)
-    assert all(chosen(one, one.beta_now * 1.001) is MQT for one in loads)
+    assert any(load.load < load.threshold(load.beta_now) for load in loads)
+    assert all(chosen(load, load.beta_now) is FIFO for load in loads)
+    assert all(chosen(load, load.beta_now * 1.001) is MQT for load in loads)
 
 
 def test_without_arrivals_nothing_leaves() -> None:
@@ -79,8 +79,8 @@ def follow(readings: Readings, loads: list[Load]) -> list[tuple[LoadMethod, int,
     policy = AdMandF(readings)
     state = policy.start()
     reported = []
-    for one in loads:
-        policy.follow(state, one)
+    for load in loads:
+        policy.follow(state, load)
         reported.append((state.method, state.case, round(state.beta, 4)))
     return reported
 
@@ -152,8 +152,8 @@ def test_the_load_is_of_the_rows_that_are_asked_for() -> None:
 def test_nobody_leaves_while_there_is_room() -> None:
     scheduler = Scheduler(groups_of([1, 5]), MandF())
     scheduler.arrive([10, 10])
-    found = scheduler.measure(leaving=[0, 0])
-    assert (found.rate, found.load, scheduler.method) == (20, 0.0, MQT)
+    measured = scheduler.measure(leaving=[0, 0])
+    assert (measured.rate, measured.load, scheduler.method) == (20, 0.0, MQT)
 
 
 def test_policies_have_their_names() -> None:

@@ -21,18 +21,18 @@ PLAN = ArrivalPlan((30, 10, 36, 24), 12)
 @pytest.mark.parametrize("seed", [None, 3])
 def test_the_books_balance(policy: str, seed: int | None) -> None:
     plan = ArrivalPlan(PLAN.rates, PLAN.intervals, seed)
-    found = simulate(WINDOWS, plan, policy_named(policy), WORLD)
-    assert len(found.ledgers) == 4 * 12 * WORLD.ticks
-    for ledger in found.ledgers:
+    simulated = simulate(WINDOWS, plan, policy_named(policy), WORLD)
+    assert len(simulated.ledgers) == 4 * 12 * WORLD.ticks
+    for ledger in simulated.ledgers:
         assert ledger.due == ledger.processed + ledger.shed + ledger.pending
-    for before, after in pairwise(found.ledgers):
+    for before, after in pairwise(simulated.ledgers):
         assert before.due <= after.due and before.processed <= after.processed and before.shed <= after.shed
     fresh = SIDES * WORLD.buffer * WORLD.unprocessed
-    assert found.ledgers[-1].due == len(WINDOWS) * (fresh + plan.rows(WORLD.ticks).sum())
-    assert [stage.ledger for stage in found.stages] == list(found.ledgers[47::48])
-    assert len(found.trace.time) == 48
-    assert sum(found.trace.rate) == plan.rows(WORLD.ticks).sum()
-    assert 0 < found.last.complete < found.last.processed < 1
+    assert simulated.ledgers[-1].due == len(WINDOWS) * (fresh + plan.rows(WORLD.ticks).sum())
+    assert [stage.ledger for stage in simulated.stages] == list(simulated.ledgers[47::48])
+    assert len(simulated.trace.time) == 48
+    assert sum(simulated.trace.rate) == plan.rows(WORLD.ticks).sum()
+    assert 0 < simulated.last.complete < simulated.last.processed < 1
 
 
 def test_it_is_repeatable() -> None:
@@ -45,37 +45,37 @@ def test_it_is_repeatable() -> None:
 
 def test_work_is_done_at_its_cost() -> None:
     """Nothing comes: the first 40 rows are all there is, 20 of them an interval."""
-    found = simulate(WINDOWS, ArrivalPlan((0,), 3), policy_named("fifo"), WORLD)
-    assert [ledger.processed for ledger in found.ledgers] == [3 * min(40, 5 * tick) for tick in range(1, 13)]
-    assert found.last.incomplete == 0
+    simulated = simulate(WINDOWS, ArrivalPlan((0,), 3), policy_named("fifo"), WORLD)
+    assert [ledger.processed for ledger in simulated.ledgers] == [3 * min(40, 5 * tick) for tick in range(1, 13)]
+    assert simulated.last.incomplete == 0
 
 
 def test_what_leaves_before_its_turn_is_dropped() -> None:
     """100 rows of each side come in a tick: all old ones go, none of which had its turn."""
-    found = simulate(WINDOWS, ArrivalPlan((800,), 1), policy_named("fifo"), World(capacity=4, buffer=100, ticks=4))
-    assert found.ledgers[0].shed == 3 * 40
-    assert found.last.ledger.processed == 3  # a row that was begun is finished, and takes long
+    simulated = simulate(WINDOWS, ArrivalPlan((800,), 1), policy_named("fifo"), World(capacity=4, buffer=100, ticks=4))
+    assert simulated.ledgers[0].shed == 3 * 40
+    assert simulated.last.ledger.processed == 3  # a row that was begun is finished, and takes long
 
 
 def test_partners_that_left_are_counted() -> None:
     """25 rows of each side come in a tick, and 10 rows are done: 30 of the first 40, the others leave, 10 new ones."""
     world = World(capacity=4 * 10 * 60, buffer=100, ticks=4)
-    found = simulate(WINDOWS, ArrivalPlan((200,), 1), policy_named("fifo"), world)
-    assert (found.last.ledger.processed, found.last.ledger.shed) == (3 * 40, 3 * 10)
+    simulated = simulate(WINDOWS, ArrivalPlan((200,), 1), policy_named("fifo"), world)
+    assert (simulated.last.ledger.processed, simulated.last.ledger.shed) == (3 * 40, 3 * 10)
     partners_at_arrival = [80 + number + 1 for number in range(15) for _ in range(SIDES)] + [100 + 25] * 10
     expected = sum(
         partners - window < 25 * (at // 10 + 1) for at, partners in enumerate(partners_at_arrival) for window in WINDOWS
     )
-    assert found.last.incomplete == expected == 46
+    assert simulated.last.incomplete == expected == 46
 
 
 def test_the_load_decides_as_it_is_read() -> None:
     """The newest rows are never done by FIFO under such a load, so it is never left again; the oldest soon are."""
-    found = {
+    methods = {
         rows: simulate(WINDOWS, PLAN, policy_named("mandf", Readings(rows=rows)), WORLD).trace.method
         for rows in ("newest", "leaving")
     }
-    assert found["newest"].count("fifo") > found["leaving"].count("fifo") > 0
+    assert methods["newest"].count("fifo") > methods["leaving"].count("fifo") > 0
 
 
 def test_with_foresight_the_rows_that_leave_are_known() -> None:

@@ -27,13 +27,13 @@ def test_by_hand() -> None:
     backlog = Backlog.empty(GROUPS.ends, 1)
     backlog.arrive([40])
     backlog.did(WorkRun(0, 0, 10, 0, 1))
-    found = slack(backlog, GROUPS, [10], [10], capacity=100.0)
+    slacks = slack(backlog, GROUPS, [10], [10], capacity=100.0)
     # One group: work begins after an interval, and grows by a tenth of an interval in each.
-    assert found[0] == pytest.approx(1.0)
+    assert slacks[0] == pytest.approx(1.0)
     # Two: 10 * 4 in the first interval, then 10 * 5 in each; time goes faster.
-    assert found[1] == pytest.approx(0.0)
+    assert slacks[1] == pytest.approx(0.0)
     # Three: 10 * 19 in the first, then 10 * 20 in each, four of them: 790 at 4.
-    assert found[2] == pytest.approx(4 - 7.9)
+    assert slacks[2] == pytest.approx(4 - 7.9)
 
 
 @settings(max_examples=60, deadline=None)
@@ -44,7 +44,7 @@ def test_as_counted_row_by_row(done: list[int], rate: int, room: int, capacity: 
     backlog.arrive([30])
     backlog.sides[0].waiting = reached
     going = max(0, rate - room)
-    found = slack(backlog, GROUPS, [rate], [going], float(capacity), horizon=100.0)
+    slacks = slack(backlog, GROUPS, [rate], [going], float(capacity), horizon=100.0)
     for groups in range(1, 4):
         expected, work = ENDLESS, 0.0
         for row in range(30):
@@ -56,7 +56,7 @@ def test_as_counted_row_by_row(done: list[int], rate: int, room: int, capacity: 
                 expected = min(expected, (row + 1 + (rate - going)) / rate - work / capacity)
             elif work:
                 expected = min(expected, leaves - work / capacity)
-        assert found[groups - 1] == pytest.approx(expected)
+        assert slacks[groups - 1] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_depth_comes_before_the_rest() -> None:
 def test_under_too_high_a_load_more_is_done_than_by_fifo() -> None:
     """What cannot be done in time is given up, the dear queries first: the case that the paper leaves open."""
     windows, plan, world = (5, 20, 60), ArrivalPlan((50, 60, 55, 50), 12), World(capacity=20 * 60, buffer=100, ticks=4)
-    found = {name: simulate(windows, plan, policy_named(name), world).last for name in ("fifo", "mqt", "slack")}
-    assert found["fifo"].dropped > 0
-    assert found["slack"].dropped < found["fifo"].dropped
-    assert found["slack"].processed > found["fifo"].processed
+    last_of = {name: simulate(windows, plan, policy_named(name), world).last for name in ("fifo", "mqt", "slack")}
+    assert last_of["fifo"].dropped > 0
+    assert last_of["slack"].dropped < last_of["fifo"].dropped
+    assert last_of["slack"].processed > last_of["fifo"].processed

@@ -17,14 +17,14 @@ from transom.state.arena import Arena
 State = dict[str, Any]
 
 
-def equal(one: State, other: State) -> bool:
-    if one.keys() != other.keys():
+def equal(left: State, right: State) -> bool:
+    if left.keys() != right.keys():
         return False
-    for name, value in one.items():
+    for name, value in left.items():
         if isinstance(value, np.ndarray):
-            if value.shape != other[name].shape or value.dtype != other[name].dtype or not (value == other[name]).all():
+            if value.shape != right[name].shape or value.dtype != right[name].dtype or not (value == right[name]).all():
                 return False
-        elif value != other[name]:
+        elif value != right[name]:
             return False
     return True
 

@@ -157,7 +157,7 @@ def running_windows() -> GroupPipeline:
 
 
 def _running(requests: Sequence[Request], catalogue: Catalogue) -> GroupPipeline:
-    group = GroupPipeline([ConsumerSpec(str(i), one, "changes") for i, one in enumerate(requests)], catalogue)
+    group = GroupPipeline([ConsumerSpec(str(i), request, "changes") for i, request in enumerate(requests)], catalogue)
     definition = catalogue.relations["s"]
     assert isinstance(definition, StreamDefinition)
     for second in range(12):

@@ -17,33 +17,35 @@ def test_queues_that_share_a_pool(seed: int) -> None:
     pool = OpenIdPool()
     most = [random.choice([1, 3, 10, 200]) for _ in range(random.randint(1, 3))]
     queues = [OpenIdQueue() for _ in most]
-    known: list[list[int]] = [[] for _ in most]
+    ids_of: list[list[int]] = [[] for _ in most]
     single: list[int] = []
     for step in range(120):
         closed: set[int] = set()
-        for queue, mine, limit in zip(queues, known, most, strict=True):
+        for queue, of_queue, limit in zip(queues, ids_of, most, strict=True):
             taken = queue.take(pool, random.choice([0, 1, 2, limit, random.randint(0, 2 * limit)]), limit).tolist()
-            in_use = {h for others in (*known, single) for h in others}
+            in_use = {h for others in (*ids_of, single) for h in others}
             assert not in_use & set(taken) and not closed & set(taken) and len(set(taken)) == len(taken)
             assert (pool.end[taken] == OPEN).all()
-            mine += taken
-            leaving = max(len(mine) - limit, 0)
+            of_queue += taken
+            leaving = max(len(of_queue) - limit, 0)
             te = np.arange(step * 1_000, step * 1_000 + leaving)
             open_ids, ends = queue.close(pool, te).arrays()
-            assert open_ids.tolist() == mine[:leaving] and ends.tolist() == te.tolist()
+            assert open_ids.tolist() == of_queue[:leaving] and ends.tolist() == te.tolist()
             assert pool.end[open_ids].tolist() == te.tolist()
-            closed |= set(mine[:leaving])
-            del mine[:leaving]
-            assert len(queue) == len(mine)
+            closed |= set(of_queue[:leaving])
+            del of_queue[:leaving]
+            assert len(queue) == len(of_queue)
         if random.random() < 0.3:  # another owner, whose rows end in any order
             single += pool.take(3).tolist()
-            assert len(set(single)) == len(single) and not set(single[-3:]) & {h for mine in known for h in mine}
+            assert len(set(single)) == len(single) and not set(single[-3:]) & {
+                h for of_queue in ids_of for h in of_queue
+            }
         elif len(single) > 4:
             gone = random.sample(single, 3)
             pool.close(np.array(gone), np.full(3, step))
             single = [h for h in single if h not in gone]
         pool.finish_step()
-        assert pool.in_use == sum(map(len, known)) + len(single)
+        assert pool.in_use == sum(map(len, ids_of)) + len(single)
 
 
 @pytest.mark.parametrize(("most", "step"), [(500, 1_000), (1_000, 1_000), (1_000, 7), (5_000, 300)])

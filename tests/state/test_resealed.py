@@ -23,6 +23,6 @@ def test_a_resealed_state_is_rejected_or_runs_on(child: int) -> None:
     command = [sys.executable, "-m", "tests.state.resealed", str(child), str(TRIALS), *names]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=3600 if NIGHTLY else 600, check=False)
     assert ran.returncode == 0, f"{ran.stdout.splitlines()[-1:]}\n{ran.stderr[-4000:]}"
-    found = Counter(line.rpartition(": ")[2] for line in ran.stdout.splitlines())
-    assert sum(found.values()) == TRIALS * len(names)
-    assert found["refused"] > sum(found.values()) // 3, found
+    outcomes = Counter(line.rpartition(": ")[2] for line in ran.stdout.splitlines())
+    assert sum(outcomes.values()) == TRIALS * len(names)
+    assert outcomes["refused"] > sum(outcomes.values()) // 3, outcomes

@@ -43,13 +43,13 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(
     with owner(tmp_path, "wait") as process:
         assert process.stdout is not None
         path = process.stdout.readline().strip()
-        mine = Scratch("test", str(tmp_path))
-        assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, (path, mine.path)))
+        scratch = Scratch("test", str(tmp_path))
+        assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, (path, scratch.path)))
         process.send_signal(signal.SIGKILL)
     sweep(str(tmp_path))
-    assert os.listdir(tmp_path) == [os.path.basename(mine.path)]
-    mine.remove()
-    mine.remove()
+    assert os.listdir(tmp_path) == [os.path.basename(scratch.path)]
+    scratch.remove()
+    scratch.remove()
     assert os.listdir(tmp_path) == []
 
 

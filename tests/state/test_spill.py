@@ -86,11 +86,11 @@ def test_what_a_checkpoint_refers_to_stays_until_another_one_is_in_its_place(tmp
 
 def test_going_on_from_a_checkpoint_removes_what_it_does_not_know(tmp_path: Path) -> None:
     store = SpillStore(home=str(tmp_path))
-    known, left = store.write([batch(1)]), store.write([batch(2)])
+    referred, left = store.write([batch(1)]), store.write([batch(2)])
     after = SpillStore(home=str(tmp_path))
-    after.adopt([known])
-    assert [path.name for path in tmp_path.iterdir()] == [known.name] != [left.name]
-    assert after.read(known, 0).equals(batch(1))
+    after.adopt([referred])
+    assert [path.name for path in tmp_path.iterdir()] == [referred.name] != [left.name]
+    assert after.read(referred, 0).equals(batch(1))
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "gone"])
@@ -159,10 +159,10 @@ store.close()
 
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     assert resource.RLIMIT_FSIZE is not None
-    found = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], env=environment(), capture_output=True, text=True, check=True
     )
-    reported, rest = found.stdout.splitlines()
+    reported, rest = ended.stdout.splitlines()
     assert "cannot be written to" in reported and "SET spill" in reported and "SET memory" in reported
     assert rest == "True [{'a': 1}]"
 
