@@ -47,11 +47,11 @@ class ShownQuery:
     _plan: list[Any] = field(default_factory=list)
 
     def explained(self) -> Explained | None:
-        """Made once."""
+        """The plan, made once."""
         if not self._plan:
             self._plan.append(self.plan())
-        found: Explained | None = self._plan[0]
-        return found
+        explained: Explained | None = self._plan[0]
+        return explained
 
 
 class Board(Protocol):
@@ -80,7 +80,7 @@ class SessionBoard:
         self._taps = workspace.taps
         self._runtime = workspace.runtime.name
         self._lock = threading.Lock()
-        self._known: dict[int, tuple[StreamingQuery, ShownQuery, AnswerTap | None]] = {}
+        self._shown_of: dict[int, tuple[StreamingQuery, ShownQuery, AnswerTap | None]] = {}
         self._taps.watch()
 
     @property
@@ -91,22 +91,22 @@ class SessionBoard:
         for query in self._session.queries:
             self.show(query)
         with self._lock:
-            over = [key for key, (_, shown, _) in self._known.items() if shown.over]
-            active = {shown.name for _, shown, _ in self._known.values() if not shown.over}
+            over = [key for key, (_, shown, _) in self._shown_of.items() if shown.over]
+            active = {shown.name for _, shown, _ in self._shown_of.values() if not shown.over}
             surplus = len(over) - _MOST_OVER
             for number, key in enumerate(over):
-                _, shown, tap = self._known[key]
+                _, shown, tap = self._shown_of[key]
                 if number < surplus or shown.name in active:
-                    del self._known[key]
+                    del self._shown_of[key]
                     if self._taps.answers.get(shown.name) is tap:
                         self._taps.answers.pop(shown.name, None)
-            return [shown for _, shown, _ in self._known.values()]
+            return [shown for _, shown, _ in self._shown_of.values()]
 
     def show(self, query: StreamingQuery) -> None:
         with self._lock:
-            if id(query) not in self._known:
+            if id(query) not in self._shown_of:
                 tap = self._taps.answers.get(query.name)
-                self._known[id(query)] = query, self._shown(query, tap), tap
+                self._shown_of[id(query)] = query, self._shown(query, tap), tap
 
     def stop(self, name: str) -> None:
         for query in self._session.queries:
@@ -161,7 +161,8 @@ class RunBoard:
         self.over = False
         taps.watch()
         self._queries = [
-            self._shown(query, one, index) for index, (query, one) in enumerate(zip(run.queries, planned, strict=True))
+            self._shown(query, prepared, index)
+            for index, (query, prepared) in enumerate(zip(run.queries, planned, strict=True))
         ]
 
     @property
@@ -174,17 +175,17 @@ class RunBoard:
     def dead_letters(self) -> AnswerTap:
         return self._taps.dead_letters
 
-    def _shown(self, query: QueryInRun, one: Planned, index: int) -> ShownQuery:
+    def _shown(self, query: QueryInRun, planned: Planned, index: int) -> ShownQuery:
         def plan() -> Explained:
             if not self._plans:
                 self._plans.append(self._explain())
-            found = self._plans[0].plans[index]
-            return Explained.of(self._plans[0], [found])
+            own_plan = self._plans[0].plans[index]
+            return Explained.of(self._plans[0], [own_plan])
 
         tap = self._taps.answers.get(query.name)
         return ShownQuery(
             query.name,
-            cleandoc(one.statement.text),
+            cleandoc(planned.statement.text),
             lambda: status_json(query.status(), runtime=self._runtime, history=self._kept_of(query.name)),
             plan,
             None if tap is None else LiveView(tap),

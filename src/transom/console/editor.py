@@ -34,7 +34,7 @@ PREVIEWED: Final = 500
 
 
 class Editor:
-    """Of a session; None where there is none to ask, of a run or of a checkpoint."""
+    """The editor of a session; None where there is none to ask, of a run or of a checkpoint."""
 
     def __init__(self, session: Session, workspace: Workspace, board: SessionBoard) -> None:
         self._session = session
@@ -53,7 +53,7 @@ class Editor:
             explained = self._workspace.explain_together(planned)
         return {
             "ok": True,
-            "queries": sum(one.standing for one in planned),
+            "queries": sum(query.standing for query in planned),
             "notes": growth_notes(planned),
             "explain": str(explained),
             "plans": list(explained.plans),
@@ -81,7 +81,7 @@ class Editor:
             self._one_at_a_time.release()
 
     def start(self, text: str, name: str | None, follow: bool, together: bool) -> dict[str, Any]:
-        """Its query from now on; with `together` beside those that run, with which it shares a join if it can."""
+        """Start the query of a text; with `together` beside those that run, with which it shares a join if it can."""
         if together:
             query = self._session.add(text, name=name, follow=follow)
         else:
@@ -96,11 +96,11 @@ class Editor:
     def relations(self) -> list[dict[str, Any]]:
         """What a text can speak of."""
         catalogue = self._workspace.catalogue
-        found = []
-        for one in catalogue.relations.values():
-            columns = getattr(one, "columns", None) or one.query.schema  # type: ignore[union-attr]
-            found.append({"name": one.name, "columns": [column.name for column in columns]})
-        return found[:200]
+        listed = []
+        for relation in catalogue.relations.values():
+            columns = getattr(relation, "columns", None) or relation.query.schema  # type: ignore[union-attr]
+            listed.append({"name": relation.name, "columns": [column.name for column in columns]})
+        return listed[:200]
 
     def _read(self, text: str, changes: bool) -> list[Planned]:
         catalogue = replace(self._workspace.catalogue)
@@ -111,11 +111,11 @@ class Editor:
 
 
 def _reject_changes(text: str, catalogue: Catalogue) -> None:
-    """Before anything of it is opened."""
-    known = Catalogue(
+    """Reject statements that change something, before anything of the text is opened."""
+    with_text = Catalogue(
         dict(catalogue.relations), dict(catalogue.sinks), dict(catalogue.options), functions=catalogue.functions
     )
-    for statement in parse_statements(text, known):
+    for statement in parse_statements(text, with_text):
         spills = isinstance(statement, SetStatement) and statement.option == "spill"
         if spills or not isinstance(statement, _ASKS):
             raise QueryError(

@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class CheckpointBoard:
-    """Of a run that is over, or that another process goes on with: it is read once."""
+    """The board of a run that is over, or that another process goes on with: its checkpoint is read once."""
 
     over = True
 
@@ -47,7 +47,7 @@ class CheckpointBoard:
             )
         self._folder = folder
         self._manifest = Manifest.read(data.decode(errors="replace"), folder)
-        self._known = _known_of(folder)
+        self._remembered = _remembered_of(folder)
         jobs = self._jobs() if self._manifest.runtime == "local" else []
         self._queries = [self._shown(name, about, jobs) for name, about in self._manifest.queries.items()]
 
@@ -59,40 +59,40 @@ class CheckpointBoard:
         return self._queries
 
     def dead_letters(self) -> None:
-        """They are not in a checkpoint."""
+        """None: dead letters are not in a checkpoint."""
 
     def _shown(self, name: str, about: Mapping[str, Json], jobs: Sequence[Json]) -> ShownQuery:
         facts = about[f"query '{name}'"]
-        inputs = [one.partition(" ")[2].strip("'") for one in about if one.startswith(("stream ", "table "))]
+        inputs = [fact.partition(" ")[2].strip("'") for fact in about if fact.startswith(("stream ", "table "))]
         job = next((job for job in jobs if name in job["sinks"]), None)
         status = self._status(name, inputs, job)
         latest = None if job is None else job["latest"].get(name)
-        known = self._known.get(name, {})
-        status |= {"operators": known.get("operators", []), "partitions": known.get("partitions", [])}
-        plans = known.get("plans")
+        remembered = self._remembered.get(name, {})
+        status |= {"operators": remembered.get("operators", []), "partitions": remembered.get("partitions", [])}
+        plans = remembered.get("plans")
         return ShownQuery(
             name,
             str(facts["text"]),
             lambda: dict(status),
-            lambda: Explained.of(known.get("explain") or "", plans) if plans else None,
+            lambda: Explained.of(remembered.get("explain") or "", plans) if plans else None,
             _kept(latest),
             over=True,
-            past=known.get("series", {}),
+            past=remembered.get("series", {}),
         )
 
     def _status(self, name: str, inputs: Sequence[str], job: Json | None) -> Json:
         readings: Mapping[str, InputReading] = {} if job is None else job["readings"]
         ended = bool(readings) and all(reading.complete for reading in readings.values())
-        found = {each: _input(each, readings.get(each)) for each in inputs}
+        input_of = {each: _input(each, readings.get(each)) for each in inputs}
         progress, rows_out = None, 0
-        if job is not None and (known := json.loads(job.get("shown", "{}")).get(name)):
-            progress, rows_out = iso(known["progress"]), known["rows_out"]
-            for each, (*counts, watermark) in known["inputs"].items():
+        if job is not None and (shown := json.loads(job.get("shown", "{}")).get(name)):
+            progress, rows_out = iso(shown["progress"]), shown["rows_out"]
+            for each, (*counts, watermark) in shown["inputs"].items():
                 ledger = zip(_LEDGER, counts, strict=True)
-                found[each.lower()] |= {**dict(ledger), "name": each, "watermark": iso(watermark)}
+                input_of[each.lower()] |= {**dict(ledger), "name": each, "watermark": iso(watermark)}
         if self._manifest.runtime == "spark":
-            progress, rows_out = self._read_spark(name, found)
-            ended = bool(found) and all(each["ended"] for each in found.values())
+            progress, rows_out = self._read_spark(name, input_of)
+            ended = bool(input_of) and all(each["ended"] for each in input_of.values())
         return {
             "name": name,
             "runtime": self._manifest.runtime,
@@ -100,10 +100,10 @@ class CheckpointBoard:
             "progress": progress,
             "lag_seconds": None,
             "held_back_by": None,
-            "rows_in": sum(each["rows_in"] for each in found.values()),
+            "rows_in": sum(each["rows_in"] for each in input_of.values()),
             "rows_out": rows_out,
             "batches": 0 if job is None else int(job["steps"]),
-            "inputs": list(found.values()),
+            "inputs": list(input_of.values()),
             "operators": [],
             "overload": None,
             "error": None,
@@ -120,32 +120,33 @@ class CheckpointBoard:
         """What the partitions reported last: where the rows of every input went, how far the answer is out, and how
         many rows it had."""
         reported = self._reported_of(name)
-        for one in reported:
-            for each, (rows_in, late, rejected, *_) in one["seen"].items():
+        for of_partition in reported:
+            for each, (rows_in, late, rejected, *_) in of_partition["seen"].items():
                 inputs[each]["rows_in"] += rows_in
                 inputs[each]["late"] += late
                 inputs[each]["rejected"] += rejected
-            for each, (used, late, rejected) in one["inputs"].items():
+            for each, (used, late, rejected) in of_partition["inputs"].items():
                 inputs[each]["used"] += used
                 inputs[each]["late"] += late
                 inputs[each]["rejected"] += rejected
-            for each, reasons in one["reasons"].items():
+            for each, reasons in of_partition["reasons"].items():
                 for reason, count in reasons.items():
                     inputs[each]["reasons"][reason] = inputs[each]["reasons"].get(reason, 0) + count
         for each in inputs.values():
             each["waiting"] = each["rows_in"] - each["used"] - each["late"] - each["rejected"]
-            each["ended"] = any(one["seen"].get(each["name"], [0] * 4)[3] for one in reported)
-        own = [one["queries"].get(name, one) for one in reported]
-        return iso(min((one["progress"] for one in reported), default=None)), sum(one["rows_out"] for one in own)
+            each["ended"] = any(of_partition["seen"].get(each["name"], [0] * 4)[3] for of_partition in reported)
+        own = [of_partition["queries"].get(name, of_partition) for of_partition in reported]
+        progress = min((of_partition["progress"] for of_partition in reported), default=None)
+        return iso(progress), sum(of_partition["rows_out"] for of_partition in own)
 
     def _reported_of(self, name: str) -> list[Json]:
-        """Of a query by itself, or of those with which it shares a join, whose folder has the name of the first."""
-        found = self._reported_in(name)
-        for other in self._manifest.queries if not found else ():
+        """What was reported of a query by itself, or of all that share a join with it, in the folder of the first."""
+        reported = self._reported_in(name)
+        for other in self._manifest.queries if not reported else ():
             shared = self._reported_in(f"shared-{other}")
-            if any(name in one["queries"] for one in shared):
+            if any(name in of_partition["queries"] for of_partition in shared):
                 return shared
-        return found
+        return reported
 
     def _reported_in(self, folder: str) -> list[Json]:
         return _reported_by_partitions(os.path.join(self._folder, folder, _SPARK_STATUS))
@@ -157,11 +158,11 @@ def remember(folder: str, feed: Feed) -> None:
         put(os.path.join(folder, HISTORY), feed.saved(), durable=False)
 
 
-def _known_of(folder: str) -> dict[str, Json]:
+def _remembered_of(folder: str) -> dict[str, Json]:
     """What `remember` left; of a damaged file nothing."""
     try:
-        found = json.loads(read(os.path.join(folder, HISTORY)) or b"{}")
-        return {str(name): dict(known) for name, known in found.items()}
+        written = json.loads(read(os.path.join(folder, HISTORY)) or b"{}")
+        return {str(name): dict(of_query) for name, of_query in written.items()}
     except (AttributeError, TypeError, ValueError):
         return {}
 
@@ -169,10 +170,10 @@ def _known_of(folder: str) -> dict[str, Json]:
 def _reported_by_partitions(path: str) -> list[Json]:
     """What a run on Spark wrote down for whoever looks; damaged, it says nothing."""
     try:
-        found = json.loads(read(path) or b"[]")
+        written = json.loads(read(path) or b"[]")
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return written if isinstance(written, list) else []
 
 
 def _input(name: str, reading: InputReading | None) -> Json:

@@ -42,10 +42,10 @@ def hosts_of(address: Address) -> frozenset[str] | None:
     """
     if address.host in ("0.0.0.0", "::"):
         return None
-    found = {str(address).lower()}
+    hosts = {str(address).lower()}
     if address.is_local:
-        found |= {f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-    return frozenset(found)
+        hosts |= {f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    return frozenset(hosts)
 
 
 class RequestGuard:
@@ -79,8 +79,8 @@ class RequestGuard:
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                known = {name for name, _ in own}
-                message["headers"] = [*own, *(each for each in message.get("headers", ()) if each[0] not in known)]
+                ours = {name for name, _ in own}
+                message["headers"] = [*own, *(each for each in message.get("headers", ()) if each[0] not in ours)]
             await send(message)
 
         await self._app(scope, counted, headed)
@@ -123,7 +123,7 @@ class RequestGuard:
 
 
 def same_token(expected: str, given: str) -> bool:
-    """In a time that does not say how much of it is right."""
+    """Whether both are the same token, in a time that does not say how much of it is right."""
     return hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace"))
 
 

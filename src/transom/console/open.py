@@ -29,7 +29,7 @@ _SECONDS_TO_END: Final = 5.0
 
 
 class Console:
-    """It is served until `close`. `url` is the address to open, with the token if there is one."""
+    """A page that is served until `close`. `url` is the address to open, with the token if there is one."""
 
     def __init__(self, feed: Feed, editor: Editor | None, address: Address, allow_changes: bool) -> None:
         import uvicorn
