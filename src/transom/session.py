@@ -706,7 +706,7 @@ class Session:
 
 
 def workspace_of(session: Session) -> Workspace:
-    """For whoever hosts a session: its parts, which are not for users."""
+    """The parts of a session, for whoever hosts one; they are not for users."""
     return session._workspace
 
 

@@ -279,7 +279,7 @@ def _add_within(parser: argparse.ArgumentParser) -> None:
 
 
 def _runtime(text: str) -> str:
-    """Also of what the environment says."""
+    """The runtime by its name; also of what the environment says."""
     if text not in ("spark", "local"):
         raise argparse.ArgumentTypeError(f"there is no runtime '{text}'; write spark or local")
     return text

@@ -38,7 +38,7 @@ def message_of(error: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """On standard error; where it is closed or full, nobody is there to read it."""
+    """Print on standard error; where that is closed or full, nobody is there to read it."""
     with suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 

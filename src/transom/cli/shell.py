@@ -69,7 +69,7 @@ class Shell:
         return [query for query in self.queries if query.running]
 
     def execute(self, text: str) -> bool:
-        """One statement or command; False after the last one. What is wrong with it is reported."""
+        """Execute one statement or command; False after the last one. What is wrong with it is reported."""
         try:
             command = read_command(text)
             if command is not None:
@@ -88,7 +88,7 @@ class Shell:
             query.wait()
 
     def stop(self) -> None:
-        """All queries, cleanly."""
+        """Stop all queries, cleanly."""
         for query in self.running:
             query.stop()
         self.wait()

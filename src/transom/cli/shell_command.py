@@ -74,7 +74,7 @@ def _typed(shell: Shell) -> None:
 
 
 def _read(shell: Shell) -> None:
-    """Each statement as soon as it is whole. At the end of the input, queries go on to the end of theirs."""
+    """Execute each statement as soon as it is whole. At the end of the input, queries go on to the end of theirs."""
     pending = ""
     for line in sys.stdin:
         pending += line

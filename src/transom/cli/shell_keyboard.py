@@ -69,7 +69,7 @@ def _keys() -> KeyBindings:
 
 
 def _history() -> History:
-    """In a file of the user's state folder, if it can be written."""
+    """The history, in a file of the user's state folder, if it can be written."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "transom"
     try:
         folder.mkdir(parents=True, exist_ok=True)

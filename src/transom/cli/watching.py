@@ -50,7 +50,7 @@ class Watching:
         return self.log is not None and self.log_file is None
 
     def serve(self, session: Session) -> None:
-        """Before queries are made: whoever asks for answers hears of all that they write."""
+        """Serve before queries are made: whoever asks for answers hears of all that they write."""
         if self.flight is not None:
             server = session.serve_sql(str(self.flight))
             notice(f"answers by SQL at {server.url}")

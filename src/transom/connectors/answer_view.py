@@ -32,14 +32,14 @@ class AnswerView:
         return self.most is not None and self.rows >= self.most
 
     def first(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Of rows that come, those that are shown."""
+        """The rows that are shown of those that come."""
         if self.most is not None:
             batch = batch.slice(0, max(self.most - self.rows, 0))
         self.rows += len(batch)
         return batch
 
     def snapshot(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Of the answer as it is now, what is shown."""
+        """What is shown of the answer as it is now."""
         batch = in_order(batch, self.order)
         return batch if self.most is None else batch.slice(0, self.most)
 

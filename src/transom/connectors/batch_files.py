@@ -84,7 +84,7 @@ def write_shares(
 
 
 def _shares(rows: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
-    """All of them in order, in as many parts of about the same size as there are to be files."""
+    """All batches in order, in as many parts of about the same size as there are to be files."""
     count = sum(map(len, rows))
     if count < MANY_ROWS:
         return [rows]
@@ -180,7 +180,7 @@ class BatchFiles(Sink):
                 sync_folder(self._folder)
 
     def newest(self, most: int) -> list[pa.RecordBatch]:
-        """Of the last part, or of the file that all of them have become."""
+        """The last rows of the last part, or of the file that all parts have become."""
         paths = [path for path in (self._newest, self._target.file) if path is not None and os.path.isfile(path)]
         return last_rows(paths[0], self._target.properties, self._schema, most) if paths else []
 
@@ -200,7 +200,7 @@ class BatchFiles(Sink):
         self._tidy()
 
     def close(self) -> None:
-        """One file is made of all parts; a folder has them already."""
+        """Make one file of all parts; a folder has them already."""
         self._tidy()
         if self._snapshots:
             if not os.path.exists(self._target.snapshot):

@@ -53,11 +53,11 @@ class CommitLog:
 
     @property
     def epoch(self) -> int:
-        """In which epoch."""
+        """The epoch of the last commit."""
         return self.files[-1].epoch if self.files else -1
 
     def after(self, files: tuple[CommittedFile, ...], *, instead: bool) -> CommitLog:
-        """With one more commit; `instead` of all files that count so far."""
+        """The log with one more commit; `instead` of all files that count so far."""
         if not instead:
             return CommitLog(self.number + 1, self.files + files)
         # Only where all files are listed anew do others cease to count.
@@ -107,7 +107,7 @@ def write_log(storage: Storage, folder: str, log: CommitLog, added: int) -> None
 
 
 def delete_log(storage: Storage, folder: str) -> None:
-    """From its end on: until it is gone, what is left is a log."""
+    """Delete a log from its end on: until it is gone, what is left is a log."""
     where = f"{folder.rstrip('/')}/{FOLDER}"
     names = [entry.name for entry in storage.entries(where) if _BATCH.fullmatch(entry.name)]
     for name in sorted(names, key=lambda name: -int(name.partition(".")[0])):

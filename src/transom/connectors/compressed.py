@@ -34,7 +34,7 @@ def open_text(file: Listed) -> ReadFile:
 
 
 def mark_of_compressed(path: str) -> str:
-    """By its size, its beginning and its end, which has a checksum of all of it."""
+    """A mark of a file by its size, its beginning and its end, which has a checksum of all of it."""
     with open_file(path) as handle:
         size = handle.status()[0]
         mark = hashlib.blake2b(size.to_bytes(8), digest_size=8)

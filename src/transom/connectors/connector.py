@@ -45,7 +45,7 @@ class Split:
     divisible: bool = False
 
     def packed(self) -> list[Any]:
-        """As JSON can hold it."""
+        """The split as JSON can hold it."""
         return [self.partition, self.at, self.rows, self.divisible]
 
     @classmethod
@@ -174,7 +174,7 @@ class Source(ABC):
         return None
 
     def narrow(self, columns: Collection[str]) -> None:  # noqa: B027 most sources save nothing by it
-        """Of other columns nobody reads a value. Where that saves something they may be NULL: it is the same row."""
+        """Nobody reads a value of other columns. Where that saves something they may be NULL: it is the same row."""
 
     def settle(self, position: Position) -> None:  # noqa: B027 most sources are kept by somebody else
         """Whatever happens, nobody resumes from before this position: what lies there need not be kept for the run."""

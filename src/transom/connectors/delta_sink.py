@@ -78,7 +78,7 @@ class DeltaSink(StagedSink):
             self._hold_again(0 if opening.resume is None else opening.resume.done)
 
     def commit(self, epoch: int, token: Any) -> None:
-        """With an interval rows are held until it is over."""
+        """Commit the epoch; with an interval rows are held until that is over."""
         if not self._interval:
             super().commit(epoch, token)
             return

@@ -72,7 +72,7 @@ def columns_of_files(owner: str, properties: dict[str, str], within: Within | No
 def _columns_in(
     file: Listed, file_properties: FileProperties, properties: dict[str, str], owner: str, within: Within | None
 ) -> Schema | None:
-    """None where a file has no rows to tell them by."""
+    """The columns of a file; None where it has no rows to tell them by."""
     format_ = file_properties.format_of(file.name)
     if format_ == "parquet":
         return columns_of(readable(parquet_schema(file)), owner)
@@ -168,7 +168,7 @@ def _objects(file: Listed) -> Iterator[dict[str, Any]]:
 
 
 def _type_of_values(values: list[Any]) -> pa.DataType | None:
-    """None: no column can hold them."""
+    """The type that holds all of these values; None: no column can."""
     kinds = {type(value) for value in values}
     if kinds & {list, dict}:
         return None

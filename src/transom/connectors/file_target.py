@@ -35,7 +35,7 @@ class FileTarget:
 
     @staticmethod
     def of(properties: dict[str, str], schema: pa.Schema, within: Within | None = None) -> FileTarget:
-        """For rows of `schema`, whose names become unique if they are not."""
+        """The target of rows of `schema`, whose names become unique if they are not."""
         read = read_sink_properties(properties, within)
         names = unique_names(schema.names)
         unique = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])

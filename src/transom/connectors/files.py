@@ -94,7 +94,7 @@ class FileSource(Source):
         self._footers = Footers(self._declared, self._read)
 
     def files(self) -> dict[str, int]:
-        """Of many files the first ones; the others lie beside them."""
+        """The first files, where there are many; the others lie beside them."""
         with suppress(SourceError):  # one that cannot be read is reported by whoever reads it
             listed = list_files(self._properties.path, may_be_empty=True, within=self._within)
             return {absolute_path(each.path): each.size for each in listed[:_MOST_FILES]}
@@ -145,7 +145,7 @@ class FileSource(Source):
         return plan.splits, plan.at, plan.finished, plan.bytes
 
     def version(self, split: Split) -> Any:
-        """Nothing is added to a Parquet file; another one of its name has another age, or is another file."""
+        """What tells a Parquet file from another one of its name: nothing is added to one, so its age is enough."""
         path = path_of(self._properties.path, split.partition)
         if is_remote(path) or self._format_of(split.partition) != "parquet":
             return None

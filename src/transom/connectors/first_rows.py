@@ -12,7 +12,7 @@ from transom.connectors.source import START, Growing, Position
 
 
 class FirstRows(Source):
-    """At most so many; a source may give fewer at once."""
+    """At most so many rows of a source, which may give fewer at once."""
 
     def __init__(self, source: Source, most: int) -> None:
         self._source = source

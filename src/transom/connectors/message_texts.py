@@ -30,7 +30,7 @@ KEY_FORMATS: Final = ("json", "raw")
 
 class MessageWriter(Protocol):
     def messages(self, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-        """As the client library takes them."""
+        """The messages as the client library takes them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class WriterProperties:
     null: str
 
     def opened(self, opening: Opening) -> MessageWriter:
-        """For rows of a schema; OptionError where the form of the answer does not go with the format."""
+        """The format for rows of a schema; OptionError where the form of the answer does not go with it."""
         names = {name.lower(): name for name in opening.schema.names}
         if unknown := [name for name in self.key if name.lower() not in names]:
             raise OptionError(
@@ -157,7 +157,7 @@ class _Upserts:
 
 @dataclass(frozen=True)
 class _Envelopes:
-    """As Flink writes them: a row that is changed goes and comes. With the time of the change, if it is known."""
+    """Envelopes as Flink writes them: a row that is changed goes and comes. With the time of the change, if known."""
 
     keys: _Keys | None
     timed: bool

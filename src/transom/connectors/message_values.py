@@ -57,7 +57,7 @@ class JsonValues:
     def _without_incomplete(
         self, parts: Sequence[ParsedRows], wrong: dict[int, str], texts: Sequence[bytes]
     ) -> tuple[list[ParsedRows], dict[int, str]]:
-        """Where a value is NULL, it is looked whether its field is there."""
+        """Only the rows that have all fields: where a value is NULL, it is looked whether its field is there."""
         incomplete: dict[int, str] = {}
         for part in parts:
             for column, values in zip(self.declared.columns, part.columns, strict=True):

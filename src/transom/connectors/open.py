@@ -142,7 +142,7 @@ def _files_source(declared: Declaration) -> FileSource:
 
 
 def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
-    """In one process by the number of parts; where batches come again by their numbers."""
+    """A sink of files: in one process it goes by the number of parts, where batches come again by theirs."""
     properties, schema, run, within = declared.properties, opening.schema, declared.run, declared.within
     resume = opening.resume
     target = FileTarget.of(properties, schema, within)

@@ -130,7 +130,7 @@ def read_file_properties(properties: dict[str, str], *, source: bool) -> FilePro
 
 
 def read_time_unit(properties: Mapping[str, str]) -> int | None:
-    """So many microseconds is what whole numbers count since 1970, if they are instants."""
+    """The microseconds of a unit, where whole numbers count units since 1970; None where they are no instants."""
     unit = properties.get("time_unit")
     if unit is None:
         return None

@@ -14,7 +14,7 @@ _TAIL = 256 * 1024
 
 
 def last_rows(path: str, properties: FileProperties, schema: pa.Schema, most: int) -> list[pa.RecordBatch]:
-    """At most so many, in their order; nothing of a file that is gone by now, or that cannot be read as it is."""
+    """At most so many of the last rows, in order; none of a file that is gone by now, or cannot be read as it is."""
     try:
         table = _of_parquet(path, most) if properties.format == "parquet" else _of_text(path, properties, schema)
         table = table.select(schema.names).cast(schema)

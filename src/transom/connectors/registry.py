@@ -58,7 +58,7 @@ def _installed(name: str) -> Connector | None:
 
 
 def _names(sink: bool) -> list[str]:
-    """All that can be written, installed ones included, which nobody has loaded yet."""
+    """The names of all connectors that can be written, also of installed ones, which nobody has loaded yet."""
     able = {name for name, each in _CONNECTORS.items() if (each.sink if sink else each.source) is not None}
     able.discard("one_row")  # what SELECT without FROM reads
     return sorted(able | {entry.name.lower() for entry in entry_points(group=GROUP)} - _CONNECTORS.keys())

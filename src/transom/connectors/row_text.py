@@ -83,7 +83,7 @@ def value_text(values: pa.Array) -> pa.Array:
 
 
 def _interval_text(values: pa.Array) -> pa.Array:
-    """As DuckDB writes intervals.
+    """Intervals as text, as DuckDB writes them.
 
     >>> hour = 3_600_000_000
     >>> value_text(pa.array([26 * hour, -36_000_500_000, 48 * hour, 0, None], pa.duration("us"))).to_pylist()

@@ -114,7 +114,7 @@ class Screen:
                 self._draw()
 
     def clear(self) -> None:
-        """Nothing stands any longer, and the terminal is as it was."""
+        """Take away what is shown: the terminal is as it was."""
         with self._lock:
             self._parts.clear()
             self._draw()
@@ -168,7 +168,7 @@ def _terminal_errors() -> Iterator[None]:
 
 
 def _writable(text: str) -> str:
-    """As standard output can encode it."""
+    """The text as standard output can encode it."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text if encoding.lower() == "utf-8" else text.encode(encoding, ESCAPED).decode(encoding)
 

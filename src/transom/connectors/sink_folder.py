@@ -62,7 +62,7 @@ class Mark:
         )
 
     def claimed(self, run: str, path: str, *, committed: bool) -> Mark:
-        """As the run is to leave it that has begun, or goes on behind what it has `committed`."""
+        """The mark that a run leaves which has begun, or goes on behind what it has `committed`."""
         if run in (self.run, self.next):
             return self
         if committed:
@@ -122,7 +122,7 @@ class SinkFolder:
         return numbers
 
     def clear(self, kept: Collection[str] = ()) -> None:
-        """Before a part is shown: what is no part of this run goes, but for what is prepared under these names."""
+        """Remove, before a part is shown, what is no part of this run, but for what is prepared under these names."""
         if self._cleared:
             return
         if not self.ours:
@@ -136,7 +136,7 @@ class SinkFolder:
         self._cleared = True
 
     def finish(self) -> None:
-        """At the end of a run that may have shown nothing: what its log does not count goes all the same."""
+        """Remove at the end of a run, which may have shown nothing, what its log does not count."""
         if self.ours:
             self.clear()
 
@@ -176,7 +176,7 @@ def reject_unmarked(path: str) -> None:
 
 
 def reject_foreign(path: str, names: Iterable[str]) -> None:
-    """These look like parts in a folder without a mark."""
+    """Reject a folder without a mark if it has names that look like parts."""
     foreign = sorted(names)
     if foreign:
         raise SinkError(

@@ -69,7 +69,7 @@ def _names(folder: str) -> list[str]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[pa.RecordBatchFileReader]:
-    """On a disk what is read of it stays valid; a storage gives all of it at once."""
+    """The opened file: on a disk what is read of it stays valid; a storage gives all of it at once."""
     if is_remote(path):
         yield pa.ipc.open_file(pa.BufferReader(read_file(path)))
         return
@@ -134,7 +134,7 @@ class Spool:
         self._closed = True
 
     def forget(self, position: Position) -> None:
-        """Nobody will read again what lies before a position, so its room is given back."""
+        """Give back the room of what lies before a position: nobody will read it again."""
         for file in _listed(self._folder)[:-1]:  # by the last one a spool knows where to go on
             if file.behind <= int(position.get("rows", 0)):
                 delete(os.path.join(self._folder, file.name))

@@ -72,7 +72,7 @@ class ReadFile(Protocol):
     def pread(self, count: int, offset: int) -> bytes: ...
 
     def status(self) -> tuple[int, int, int]:
-        """Its size, when it was changed, and a number that another file of this name would not have."""
+        """The size of the file, when it was changed, and a number that another file of this name would not have."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -405,7 +405,7 @@ def _abfs(scheme: str, authority: str) -> Storage:
 
 
 class HdfsStorage(Storage):
-    """By a client of its own, which needs neither Java nor the libraries of Hadoop."""
+    """HDFS by a client of its own, which needs neither Java nor the libraries of Hadoop."""
 
     def __init__(self, url: str) -> None:
         try:

@@ -88,7 +88,7 @@ class TerminalSink(Sink):
         self._screen.remove(self._name)
 
     def close(self) -> None:
-        """Nothing printed at all leaves the heading, so that one sees that there was no row."""
+        """Print the heading if nothing was printed, so that one sees that there was no row."""
         self._screen.remove(self._name)
         if self._snapshot is None and not self._printed_at:
             self._print(pa.RecordBatch.from_pylist([], self._schema))

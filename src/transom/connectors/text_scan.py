@@ -95,7 +95,7 @@ class TextScan:
         self._identity = 0
 
     def plan(self, at: Sequence[Any] | None, max_rows: int, max_bytes: int, growing: bool) -> TextPlan:
-        """As far as `max_rows` records go from `at`, and not much further than `max_bytes`."""
+        """Splits as far as `max_rows` records go from `at`, and not much further than `max_bytes`."""
         try:
             with open_text(self.file) as handle:
                 text_offset = begin_at(handle, self.file, at)

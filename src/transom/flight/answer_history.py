@@ -121,7 +121,7 @@ class AnswerHistory:
         return self._form in ("changes", "net", "latest", "stream")
 
     def kept(self) -> Kept:
-        """For the status: how many rows and bytes are kept, and from which instant on."""
+        """How many rows and bytes are kept, and from which instant on, for the status."""
         with self._lock:
             size = self._base.nbytes + sum(batch.nbytes for batch in self._log)
             rows = len(self._base) + self._log_rows

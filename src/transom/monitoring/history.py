@@ -32,7 +32,7 @@ MOST_QUERIES: Final = 200
 
 
 class SeriesHistory:
-    """Of each query that was looked at; of those that came first, nothing once there are too many.
+    """Series of each query that was looked at; of those that came first none once there are too many.
 
     >>> history = SeriesHistory()
     >>> for second in range(3):

@@ -79,7 +79,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((address.host, address.port), handler)
 
     def server_bind(self) -> None:
-        """Without asking who we are by name, which can take long."""
+        """Bind without asking who we are by name, which can take long."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -156,7 +156,7 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads a line for every look."""
+        """Nothing: nobody reads a line for every look."""
 
 
 def _is_this_machine(host: str) -> bool:

@@ -60,7 +60,7 @@ METRICS: Final = (
 
 
 def metrics_text(snapshots: Sequence[dict[str, Any]]) -> str:
-    """Of queries as `status_json` has them.
+    """The metrics of queries as `status_json` has them.
 
     >>> metrics_text([]).splitlines()[1]
     '# TYPE transom_query_state gauge'

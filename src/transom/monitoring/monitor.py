@@ -57,7 +57,7 @@ class Monitor:
             self._thread.start()
 
     def close(self) -> None:
-        """After a last look."""
+        """Close the monitor after a last look."""
         self._stop.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -68,7 +68,7 @@ class Monitor:
         return list(self._seen)
 
     def look(self) -> None:
-        """At all of them, now."""
+        """Look at all queries, now."""
         with self._looking:
             now = time.time()
             there = {each.name: each for each in self._watched()}
@@ -143,7 +143,7 @@ class _View:
         return self.last, batches
 
     def _status(self, query: Watched, error: BaseException | None) -> Status:
-        """Of a query that broke off in the middle of something, that of the look before."""
+        """The status of a query; of one that broke off in the middle of something, that of the look before."""
         try:
             self._status_then = query.status
         except Exception:

@@ -82,7 +82,7 @@ def status_json(
 
 
 def iso(instant: int | None) -> str | None:
-    """None of what has not begun, and of what is over.
+    """An instant as text; None of what has not begun, and of what is over.
 
     >>> iso(0), iso(FOREVER), iso(None)
     ('1970-01-01T00:00:00Z', None, None)

@@ -35,7 +35,7 @@ class Html:
 
 
 class LiveDisplay:
-    """Of a query: renewed about once a second by a thread of its own, until it is over; the last look stays."""
+    """The status of a query, renewed about once a second by a thread until it is over; the last look stays."""
 
     def __init__(self, query: StreamingQuery, view: LiveView, show: Show, seconds: float = _SECONDS) -> None:
         self._query, self._view, self._seconds = query, view, seconds

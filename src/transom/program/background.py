@@ -83,7 +83,7 @@ class BackgroundRun:
         self._thread.start()
 
     def abandon(self, error: BaseException | None) -> None:
-        """It does not start after all."""
+        """Give up a run that does not start after all."""
         self._worker.error, self._worker.over = error, True
         self.run.abort()
         self._forgotten.detach()

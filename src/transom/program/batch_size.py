@@ -65,6 +65,6 @@ class BatchSize:
 
 
 def most_rows(schema: Schema) -> int:
-    """So many rows of these columns a batch may have."""
+    """How many rows of these columns a batch may have."""
     width = sum(_BYTES.get(str(kind), 8) for kind in schema.held().types)
     return max(min(MOST_ROWS, MOST_BYTES // max(width, 1)), LEAST_ROWS)

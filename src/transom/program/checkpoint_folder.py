@@ -110,7 +110,7 @@ class CheckpointFolder:
         return read(os.path.join(self.folder, name))
 
     def write(self, name: str, data: bytes) -> None:
-        """In the place of what was there, whole or not at all."""
+        """Write a file in place of what was there, whole or not at all."""
         self.check_owner()
         put(os.path.join(self.folder, name), data)
 

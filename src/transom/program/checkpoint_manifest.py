@@ -45,7 +45,7 @@ _ANEW: Final = "start with an empty checkpoint folder"
 
 @dataclass(frozen=True)
 class Manifest:
-    """By the name of every query: what it is, and by their names what its inputs, its options and its sink are.
+    """What each query is, by its name; and by their names what its inputs, its options and its sink are.
 
     `columns` are those that were taken from files, by the name of the input: the path, and names with their types.
     To an `open` run queries come while it goes on, and leave it.
@@ -118,7 +118,7 @@ class Manifest:
             )
 
     def after(self, before: Manifest) -> Manifest:
-        """With those that have left and whose sinks have their rows: whoever comes by their names goes on there."""
+        """The manifest with queries that have left sinks with rows: whoever comes by their names goes on there."""
         sunk = {
             name: about for name, about in before.queries.items() if any(fact.startswith("sink ") for fact in about)
         }
@@ -134,7 +134,7 @@ class Manifest:
         }
 
     def _comes_and_goes(self, name: str) -> bool:
-        """In this process, queries that share a join come to it and leave it from run to run."""
+        """Whether a query may be gone or new: in this process, those that share a join come and go from run to run."""
         return self.open or (
             self.runtime == "local" and bool(self.queries[name][_query(name)].get("shared with others"))
         )
@@ -243,7 +243,7 @@ def _by_clock(definition: StreamDefinition | TableDefinition) -> list[tuple[str,
 
 
 def _properties(properties: Mapping[str, str]) -> Facts:
-    """As they are written, but for paths: the same one may mean another place tomorrow."""
+    """The properties as they are written, but for paths: the same one may mean another place tomorrow."""
     return {
         name: repr(real_path(storage_path(text)) if name == "path" else text)
         for name, text in sorted(properties.items())

@@ -13,7 +13,7 @@ class Clock(Protocol):
     def now(self) -> int: ...
 
     def sleep(self, micros: int, woken: Event | None = None) -> None:
-        """So long, or until somebody sets the event."""
+        """Sleep so long, or until somebody sets the event."""
 
 
 class RealClock:

@@ -46,12 +46,12 @@ class Timing:
             require_text(self.column, "the name of the time column")
 
     def spans(self) -> dict[str, int]:
-        """In microseconds, what is said of them."""
+        """The spans that are said of the rows, in microseconds."""
         said = {"idle": self.idle, "heartbeat": self.heartbeat, "ahead": self.ahead}
         return {what: _micros(span, f"'{what}'", 1) for what, span in said.items() if span is not None}
 
     def properties(self) -> dict[str, str]:
-        """Of the connector, which checks them."""
+        """The properties of the connector, which checks them."""
         return _MEMORY if self.unit is None else {**_MEMORY, "time_unit": str(self.unit)}
 
     def watermark(self, name: str, columns: Schema) -> tuple[Schema, TimeColumn]:
@@ -92,7 +92,7 @@ def declared_table(name: str, columns: Schema, timing: Timing = STATIC, key: Seq
 
 
 def declared_stream(name: str, columns: Schema, timing: Timing) -> StreamDefinition:
-    """Without a time column the rows are stamped."""
+    """The definition of a stream; without a time column its rows are stamped."""
     _reject_halves(name)
     spans, late = timing.spans(), timing.late
     if timing.column is None:

@@ -75,7 +75,7 @@ def explained(planned: Planned, measure: Measure | None, where: Where, reader: R
 def explained_all(
     planned: Sequence[Planned], measure: Measure | None, where: Where, reader: Reader = _as_ever
 ) -> Explained:
-    """The same of several, one below the other, as they would run together; each is measured alone."""
+    """The plans of several queries, one below the other, as they would run together; each is measured alone."""
     if measure is not None or len(planned) < 2:
         parts = [explained(query, measure, where, reader) for query in planned]
     else:
@@ -133,7 +133,7 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
 
 
 def _with_key(explained: Explained, root: Operator, planned: Planned) -> Explained:
-    """With a line about the columns by which net changes are emitted, where an answer is written so."""
+    """The plan with a line about the columns by which net changes are emitted, where an answer is written so."""
     if planned.sink is None or output_form(root, planned.sink.emit) != "net":
         return explained
     key = output_key(root, "net")
@@ -143,7 +143,7 @@ def _with_key(explained: Explained, root: Operator, planned: Planned) -> Explain
 
 
 def _with_schedule(explained: Explained, of: str, schedule: Schedule | str, by_key: bool = False) -> Explained:
-    """With a line about the order of the work, or why it has none."""
+    """The plan with a line about the order of the work, or why it has none."""
     if isinstance(schedule, Schedule):
         text = f"{schedule}{'; partners of a key in the order of their age' * by_key}"
     else:
@@ -152,7 +152,7 @@ def _with_schedule(explained: Explained, of: str, schedule: Schedule | str, by_k
 
 
 def _with_partitions(explained: Explained, planned: Planned, where: Where, shared: str | None = None) -> Explained:
-    """With a line about the partitions, where a query of this process asks for several."""
+    """The plan with a line about the partitions, where a query of this process asks for several."""
     wanted = partitions_of(planned.catalogue)
     if wanted == 1 or where().partitions > 1:
         return explained
@@ -164,7 +164,7 @@ def _with_partitions(explained: Explained, planned: Planned, where: Where, share
 
 
 def _with_readers(explained: Explained, planned: Planned, reader: Reader) -> Explained:
-    """With a line for each input that is read in a way of its own."""
+    """The plan with a line for each input that is read in a way of its own."""
     assert planned.root is not None
     names = dict.fromkeys(scanned(operator) for operator in planned.root.walk() if not operator.inputs)
     readers: dict[str, str] = {}
@@ -179,7 +179,7 @@ def _with_readers(explained: Explained, planned: Planned, reader: Reader) -> Exp
 
 
 def _with_growth(explained: Explained, planned: Planned) -> Explained:
-    """With a line for all that grows for as long as input comes, if anything does."""
+    """The plan with a line for all that grows for as long as input comes, if anything does."""
     growing = planned.growing
     if not growing:
         return explained
@@ -190,7 +190,7 @@ def _with_growth(explained: Explained, planned: Planned) -> Explained:
 
 
 def _windows(request: Request) -> str:
-    """In brackets, where a query narrows what it shares."""
+    """The windows of a query, in brackets, where it narrows what it shares."""
     if not isinstance(request, Sharable):
         return ""
     sides = zip(request.scans, request.windows, strict=True)

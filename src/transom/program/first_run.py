@@ -20,14 +20,14 @@ _by_the_command = False
 
 
 def leave_it_to_the_command() -> None:
-    """This process is a command, which has its own way to say so."""
+    """Say nothing of compiling: this process is a command, which has its own way to."""
     global _by_the_command
     _by_the_command = True
 
 
 @cache
 def announce_compiling() -> None:
-    """From now on, and once: when the first loop is compiled in this process."""
+    """Say so, once, when the first loop is compiled in this process from now on."""
     from transom.kernels.jit import from_now_on_when_compiling  # which takes a while to import
 
     from_now_on_when_compiling(lambda: _say(COMPILING))

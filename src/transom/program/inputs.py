@@ -181,7 +181,7 @@ class SessionInputs:
             return declared(columns_of(schema, name))  # what is missing is a column that was left out, perhaps
 
     def _declare(self, definition: Definition, replace: bool) -> None:
-        """In the place of what has the name, if that is to be replaced."""
+        """Declare a stream or table, in place of what has the name, if that is to be replaced."""
         key = definition.name.lower()
         self._reject_declared(definition.name, replace)
         self._reject_views(definition)

@@ -74,7 +74,7 @@ class Interrupt:
 
 
 def listen() -> None:
-    """From now on signals that would end this program at once are raised in it; only in the main thread.
+    """Raise in this program, from now on, signals that would end it at once; only in the main thread.
 
     So a program that is told to end closes its session, and leaves no files behind.
     """

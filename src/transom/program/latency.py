@@ -116,7 +116,7 @@ class Stopwatch:
 
     @property
     def latency(self) -> Latency:
-        """Of the rows that have left."""
+        """The latency of the rows that have left."""
         histogram = self._histogram
         p50, p99, p999 = (histogram.quantile(part) / 1_000 for part in (0.5, 0.99, 0.999))
         return Latency(histogram.count, p50, p99, p999, histogram.greatest / 1_000)

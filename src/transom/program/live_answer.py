@@ -140,7 +140,7 @@ class LiveView:
         return tuple(cells(shown.slice(0, MOST_SHOWN))), len(shown)
 
     def _since(self, table: Sequence[Cells], now: int) -> tuple[Bar, ...]:
-        """Of an answer without times: since when a row has been seen, by the clock."""
+        """Since when a row has been seen, by the clock, of an answer without times."""
         there = {label(row) for row in table}
         for text in [text for text in self._shown if text not in there]:
             self._gone.append(Bar(text, self._shown.pop(text), now))
@@ -169,7 +169,7 @@ def cells(batch: pa.RecordBatch) -> list[Cells]:
 
 
 def _joined(rows: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in one piece: small ones would take longer to be called for than to be read."""
+    """The rows in one piece: small ones would take longer to be called for than to be read."""
     return pa.Table.from_batches(rows).combine_chunks().to_batches() if rows else []
 
 

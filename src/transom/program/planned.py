@@ -143,7 +143,7 @@ def _plan_statement(statement: Statement, catalogue: Catalogue, statistics_of: S
 
 
 def _reject_taken(statement: Statement, before: list[Planned]) -> None:
-    """All queries of a text run when the whole of it is read: none may lose an input to a statement behind it."""
+    """Reject a statement that takes an input from a query before it: all run when the whole text is read."""
     if not isinstance(statement, CreateStatement | DropStatement) or statement.definition is None:
         return
     name = statement.definition.name

@@ -75,7 +75,7 @@ class Query:
 
     @property
     def statement(self) -> str:
-        """Its text."""
+        """The text of the query."""
         return self._planned.statement.text
 
     @property

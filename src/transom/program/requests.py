@@ -22,13 +22,13 @@ class Requests:
         self._waiting: deque[tuple[Callable[[], None], Future[None]]] = deque()
 
     def submit(self, work: Callable[[], None]) -> Future[None]:
-        """From any thread; what the work raises is raised where its result is asked for."""
+        """Have work done, from any thread; what it raises is raised where its result is asked for."""
         done: Future[None] = Future()
         self._waiting.append((work, done))
         return done
 
     def do(self) -> None:
-        """All that was requested so far."""
+        """Do all that was requested so far."""
         while self._waiting:
             work, done = self._waiting.popleft()
             try:
@@ -39,6 +39,6 @@ class Requests:
                 done.set_result(None)
 
     def reject(self) -> None:
-        """It will not be done any more."""
+        """Cancel all work that waits: it will not be done any more."""
         while self._waiting:
             self._waiting.popleft()[1].cancel()

@@ -43,7 +43,7 @@ class Result:
 
     @staticmethod
     def so_far(statement: str, sink: Sink, status: Status) -> Result:
-        """Of a query that goes on: the answer until now, if it stays in memory."""
+        """The answer until now of a query that goes on, if it stays in memory."""
         return Result(statement, sink.collected(), status=status)
 
     def __len__(self) -> int:

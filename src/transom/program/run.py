@@ -62,7 +62,7 @@ class RunOptions:
 
 
 def ending_of(follow: bool, end: bool | None, checkpoint: str | None) -> Ending:
-    """With a checkpoint there is a next run to go on, so time stays open unless it is told to `end`.
+    """Whether time ends with the input: with a checkpoint a next run goes on, so it stays open unless told to `end`.
 
     >>> ending_of(False, None, None), ending_of(False, None, "kept"), ending_of(True, None, "kept")
     ('end', 'now', 'stopped')
@@ -118,7 +118,7 @@ class Run(Protocol):
     def status(self) -> list[Status]: ...
 
     def begin(self) -> None:
-        """Of an open run: those that are there at first have come, and may resume from the checkpoint."""
+        """Begin an open run: the queries that are there at first have come, and may resume from the checkpoint."""
 
     def last(self, name: str) -> Progress | None:
         """What the last batch of a query did; None where batches are too small to speak of."""

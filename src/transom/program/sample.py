@@ -72,7 +72,7 @@ class Sample:
         return replace(self, rows=scalar.project(expressions, names, self.rows))
 
     def in_window(self, spec: WindowSpec, tick: int, usual: float) -> Sample:
-        """With the ends that the window gives; a slide is taken for the range that it comes to."""
+        """The sample with the ends that the window gives; a slide is taken for the range that it comes to."""
         rate = usual if self.rate is None else self.rate
         te = np.full(len(self), FOREVER)
         partitions = 1.0
@@ -104,7 +104,7 @@ class Samples:
         self._read: dict[str, Sample | None] = {}
 
     def of(self, node: Node, usual: float = RATE) -> Sample | None:
-        """Where the rows of a stream have no times of their own, they are taken to come at the usual rate."""
+        """The sample of an input; rows of a stream without times of their own are taken to come at the usual rate."""
         match node:
             case StreamScan() | TableScan():
                 return self._scan(node, usual)
@@ -167,7 +167,7 @@ def _codes(rows: pa.RecordBatch, columns: tuple[int, ...] | None) -> Int64s:
 
 
 def _ends(times: Int64s, codes: Int64s, count: int) -> Int64s:
-    """When so many others of the same code have come."""
+    """The ends of rows that leave when so many others of the same code have come."""
     ends = np.full(len(times), FOREVER)
     order = np.lexsort((np.arange(len(times)), codes))
     first, later = order[:-count], order[count:]

@@ -17,14 +17,14 @@ from transom.program.planned import Planned
 
 @dataclass(frozen=True)
 class Sharing:
-    """Of several queries, by their places: what those ask that share, who shares with whom, and why others do not."""
+    """What of several queries, by index, those request that share, who shares with whom, and why others do not."""
 
     request: dict[int, Request]
     groups: tuple[tuple[int, ...], ...]
     unsupported: dict[int, str]
 
     def group_of(self, index: int) -> tuple[int, ...]:
-        """Those that share with this one, itself among them; () if it shares with nobody."""
+        """The queries that share with this one, itself among them; () if it shares with nobody."""
         return next((group for group in self.groups if index in group), ())
 
 
@@ -84,7 +84,7 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
 
 
 def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
-    """Those whose joins, of more than two streams or of windows that slide, differ in their windows."""
+    """The queries whose joins, of more than two streams or of windows that slide, differ in their windows."""
     by_join: dict[object, dict[int, SharableWindows]] = {}
     for index, query in enumerate(planned):
         assert isinstance(query.statement, QueryStatement | InsertStatement | ExplainStatement)
@@ -100,7 +100,7 @@ def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
 def _parts(
     planned: Sequence[Planned], with_join: Sequence[set[int]], by_windows: Sequence[set[int]]
 ) -> dict[int, SharablePlan]:
-    """Those that share a part, with the largest that they have in common.
+    """The queries that share a part, with the largest that they have in common.
 
     Queries that have the same join as others share that, unless the part has more to it and is all of theirs.
     """

@@ -23,7 +23,7 @@ class SlideStatus:
     waiting: tuple[int, ...]
 
     def lines(self) -> tuple[str, ...]:
-        """As EXPLAIN ANALYZE writes it."""
+        """The lines that EXPLAIN ANALYZE writes."""
         return (*self.report.lines(), *self._of_costs())
 
     def _of_costs(self) -> list[str]:
@@ -37,7 +37,7 @@ class SlideStatus:
 
 
 def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
-    """That of an operator, by what its kernels remember."""
+    """The slides of an operator, by what its kernels remember."""
     for state in memories:
         if isinstance(state, SlideJoinState):
             report = replace(state.report, tactics=dict(state.report.tactics))
@@ -47,6 +47,6 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
 
 
 def slides_in(statuses: Sequence[dict[str, Any] | None]) -> SlideStatus | None:
-    """That of an operator in several partitions, by what each has reported of it."""
+    """The slides of an operator in several partitions, by what each has reported of it."""
     parts = [each for each in statuses if each is not None]
     return SlideStatus(SlideReport.united([SlideReport(**each) for each in parts]), {}, ()) if parts else None

@@ -56,7 +56,7 @@ class SampledStatistics:
 
     @property
     def machine(self) -> Machine:
-        """As one partition has it: the cores are busy with the others."""
+        """The machine as one partition has it: the cores are busy with the others."""
         machine = self._where()
         return replace(machine, cores=max(1, machine.cores // partitions_of(self._catalogue)))
 
@@ -181,7 +181,7 @@ def _numbers(values: list[pa.Array]) -> list[Int64s] | None:
 
 
 def _shifts(samples: Sequence[Sample]) -> list[int]:
-    """Nothing where the samples cover much of the same time; otherwise each is taken to begin at the same instant."""
+    """How far each sample is moved: not where they cover much of the same time, otherwise to begin at one instant."""
     spans = [(int(each.ta[0]), int(each.ta[-1])) for each in samples if each.rate != 0.0]
     if not spans:
         return [0] * len(samples)
@@ -256,7 +256,7 @@ def sampling(peek: Peek, where: Callable[[], Machine]) -> Callable[[Catalogue], 
 
 
 def this_machine() -> Machine:
-    """This process, which takes the rows of a stream as they come."""
+    """The machine of this process, which takes the rows of a stream as they come."""
     cores = processors()
     # To five microseconds: a plan is not to hang on chance.
     handover = max(5.0, 5.0 * round(measured_handover() / 5.0)) if cores > 1 else Machine.handover_us

@@ -93,7 +93,7 @@ class Status:
 
     @property
     def slides(self) -> SlideStatus | None:
-        """Of a query that is a join emitted slide by slide."""
+        """The slides of a query that is a join emitted slide by slide."""
         return next((operator.slides for operator in self.operators if operator.slides is not None), None)
 
     def _repr_html_(self) -> str:

@@ -55,7 +55,7 @@ class StreamingQuery:
 
     @property
     def statement(self) -> str:
-        """Its text."""
+        """The text of the query."""
         return self._planned.statement.text
 
     @property

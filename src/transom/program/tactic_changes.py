@@ -9,7 +9,7 @@ from transom.kernels.joinagg.adaptive import AdaptiveState
 
 
 def changes_of(memories: Sequence[Any]) -> tuple[str, ...]:
-    """Of an operator, by what its kernels remember, of each partition on its own; nothing of one that never changes."""
+    """The changes of an operator, by what its kernels remember, of each partition on its own; none if it never does."""
     return changes_in([state.lines() for state in memories if isinstance(state, AdaptiveState)])
 
 

@@ -15,7 +15,7 @@ Remember = Callable[[Planned, str, OpenSink], OpenSink]
 
 
 class Taps:
-    """Nothing is kept before `watch`. `remember` may put something of its own before each sink, to hear of all rows."""
+    """Taps of a run's sinks; nothing is kept before `watch`. `remember` may put something before each sink."""
 
     def __init__(self) -> None:
         self.answers: dict[str, AnswerTap] = {}
@@ -41,11 +41,11 @@ class Taps:
         return tapped(open_sink, tap)
 
     def rejected(self, open_sink: OpenSink) -> OpenSink:
-        """The same for a sink of dead letters that one query has for itself."""
+        """A tap before a sink of dead letters that one query has for itself."""
         return tapped(open_sink, self.dead_letters)
 
     def shared(self, sink: Sink | None) -> Sink | None:
-        """The same for one that queries share: they know by its identity that it is one."""
+        """A tap before a sink of dead letters that queries share: they know by its identity that it is one."""
         if sink is None:
             if not self.watched:
                 return None

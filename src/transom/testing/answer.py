@@ -65,7 +65,7 @@ class Answer:
 
     @property
     def instants(self) -> list[datetime]:
-        """When something happens."""
+        """The instants at which something happens."""
         return [to_datetime(instant) for instant in self.net]
 
     def at(self, when: str | datetime) -> list[Row]:

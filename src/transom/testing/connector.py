@@ -70,7 +70,7 @@ def _rows(first: int, behind: int) -> list[tuple[datetime, int]]:
 
 
 def _as_json(value: Any) -> Any:
-    """As a checkpoint gives it back, and unchanged."""
+    """The position as a checkpoint gives it back, which must be unchanged."""
     again = json.loads(json.dumps(value))
     assert again == value, f"{value!r} is not the same after it was JSON: {again!r}"
     return again
@@ -220,7 +220,7 @@ class _Epochs:
     key: tuple[str, ...] | None = None
 
     def batches(self, number: int, cut: int) -> list[pa.RecordBatch]:
-        """Of an epoch that comes again other batches may be made."""
+        """The batches of an epoch, which may be others when it comes again."""
         table = pa.Table.from_pylist(
             [dict(zip(self.schema.names, row, strict=True)) for row in self.epochs[number]], self.schema
         )
@@ -490,7 +490,7 @@ _QUERIES: Final[dict[str, str]] = {
 
 
 def _run_query(source: dict[str, str], place: SinkPlace, form: str, folder: Path, dying: _Dying | None) -> None:
-    """To the end of the input or the death of the process, from where the checkpoint is."""
+    """Run a query from where the checkpoint is to the end of the input or the death of the process."""
     inner = find_connector(place.properties, "o", sink=True)
     made: list[Sink] = []
 

@@ -67,7 +67,7 @@ class Times:
 
     @property
     def midnight(self) -> int:
-        """When the day begins."""
+        """The instant at which the day begins."""
         return from_datetime(datetime(self.day.year, self.day.month, self.day.day))
 
 

@@ -96,7 +96,7 @@ class KafkaBroker:
         raise BrokerUnavailable(f"Kafka does not start:\n{self._log()}")
 
     def kill(self) -> None:
-        """As a machine that loses its power."""
+        """End the broker as a machine that loses its power."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -133,7 +133,7 @@ class KafkaBroker:
 
 
 def _uuid() -> str:
-    """As Kafka writes them: 22 letters, and the first one is no dash, or it would be taken for an option."""
+    """An id as Kafka writes it: 22 letters, and the first one is no dash, or it would be taken for an option."""
     import base64
 
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):

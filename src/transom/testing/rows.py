@@ -71,7 +71,7 @@ def show_rejected(definition: Definition, values: pa.RecordBatch, reasons: list[
 
 
 def _time_column(definition: Definition) -> str | None:
-    """As it is spelled among the columns."""
+    """The time column as it is spelled among the columns."""
     if definition.time is None:
         return None
     spelled = {column.name.lower(): column.name for column in definition.columns}

@@ -134,7 +134,7 @@ class FedRun:
         self.drain()
 
     def end(self, names: Sequence[str]) -> None:
-        """Of these inputs nothing more will come; without names, of all."""
+        """Say that nothing more will come of these inputs; without names, of all."""
         self._require_tables(self._run.jobs)
         for name in names or self._sources:
             self._sources[name].over = True
@@ -165,7 +165,7 @@ class FedRun:
         return {query.name: query.status() for query in self._run.queries}
 
     def close(self) -> None:
-        """Nothing is left behind: no thread, no file."""
+        """Close the run and leave nothing behind: no thread, no file."""
         self._run.abort()
         self._folder.remove()
 

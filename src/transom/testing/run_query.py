@@ -78,7 +78,7 @@ def _is_stamped(trial: Trial, name: str) -> bool:
 
 
 def _in_order_of_arrival(rows: dict[str, list[Given]]) -> Iterator[Push]:
-    """Where the clock stamps the rows, their order is part of the question."""
+    """The rows in the order of their instants: where the clock stamps them, that is part of the question."""
     everything = [(row.at or 0, name, row) for name, some in rows.items() for row in some]
     for _, name, row in sorted(everything, key=lambda push: push[0]):
         yield name, [row]

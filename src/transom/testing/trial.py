@@ -137,7 +137,7 @@ class Trial:
         return read_rows(self.definition(name), text, self._times)
 
     def arrive(self, name: str, rows: Sequence[Given]) -> None:
-        """As `send`, for rows that have been read."""
+        """Send rows that have been read."""
         definition = self.definition(name)
         if not (isinstance(definition, StreamDefinition) and definition.arrival_time):
             self._push(definition, rows)
@@ -163,7 +163,7 @@ class Trial:
         self._run.push(definition.name.lower(), batch_of(definition.columns, rows))
 
     def _name(self, of: str | None) -> str:
-        """Of the query that is meant."""
+        """The name of the query that is meant."""
         if of is None and len(self._queries) == 1:
             return next(iter(self._queries))
         name = None if of is None else of.lower()
@@ -198,6 +198,6 @@ def _text_of(query: str | Path) -> str:
 
 
 def _name(planned: Planned, taken: Collection[str]) -> str:
-    """As a run calls it: by its sink, or by its number."""
+    """The name of a query as a run calls it: by its sink, or by its number."""
     name = "" if planned.sink is None else planned.sink.name.lower()
     return name if re.fullmatch(r"\w+", name) and name not in taken else f"query-{len(taken) + 1}"

@@ -158,7 +158,7 @@ class Intake:
         return True
 
     def leave_idle_behind(self, pipeline: Pipeline) -> bool:
-        """Of the streams that have been read to their present end, those that are silent for their idle time.
+        """The streams that have been read to their present end and are silent for their idle time.
 
         Whether time goes on by that. Those that this run does not look at again have nothing more for it.
         """
@@ -175,7 +175,7 @@ class Intake:
             self._reject(dead_letter_rows(self.definitions[name], rejected_rows))
 
     def resume(self, readings: dict[str, InputReading]) -> None:
-        """From where a checkpoint was; what is complete must have stayed as it is."""
+        """Go on from where a checkpoint was; what is complete must have stayed as it is."""
         self.readings = readings
         for name, reading in readings.items():
             if reading.complete and not reading.over:

@@ -202,7 +202,7 @@ class LocalJob:
             return self.engine.catch_up(self._write)
 
     def _write(self, index: int, rows: pa.RecordBatch) -> None:
-        """In the middle of a step, when nobody works on the states: whoever asks does not wait for a sink."""
+        """Write rows amid a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
             self._changed = self.queries[index].output.write(rows) or self._changed
@@ -210,11 +210,11 @@ class LocalJob:
             self._stepping.acquire()
 
     def _take(self, rows: pa.RecordBatch) -> None:
-        """From within an operator, whose state is being worked on."""
+        """Take rows from within an operator, whose state is being worked on."""
         self._changed = self.queries[0].output.write(rows) or self._changed
 
     def _reject(self, rows: pa.RecordBatch) -> None:
-        """To the dead letters of every query; once to a sink that several queries have."""
+        """Write rows to the dead letters of every query; once to a sink that several queries have."""
         sinks = [query.output.dead_letters for query in self.queries if query.output.dead_letters is not None]
         for sink in {id(sink.sink): sink for sink in sinks}.values():
             sink.write(rows)
@@ -247,7 +247,7 @@ class LocalJob:
         return query
 
     def remove(self, name: str) -> LocalQuery:
-        """One of several queries goes; once its output is closed, what it has written is complete."""
+        """Let one of several queries go; once its output is closed, what it has written is complete."""
         assert isinstance(self.engine, GroupPipeline)
         with self._stepping:
             query = next(each for each in self.queries if each.name == name)
@@ -334,7 +334,7 @@ class LocalJob:
         return codec.encode(saved)
 
     def _shown(self) -> dict[str, Any]:
-        """For people who look at the checkpoint: nothing depends on it."""
+        """What people see who look at the checkpoint: nothing depends on it."""
         shown = {}
         for query in self.queries:
             inputs = [self._input_status(name, query) for name in self.engine.subplan.names]
@@ -366,7 +366,7 @@ class LocalJob:
         self._intake.settle()
 
     def begin(self) -> None:
-        """There is nothing to resume from; a run that died may have left something."""
+        """Begin with nothing to resume from; a run that died may have left something."""
         self.engine.begin()
 
     def restore(self, data: bytes, away: Mapping[str, Left] = NOBODY) -> None:
@@ -393,7 +393,7 @@ class LocalJob:
         return away
 
     def _plan_as(self, decisions: str, partitions: int) -> None:
-        """As the one who wrote a checkpoint did; with other rows to look at it might be planned otherwise."""
+        """Plan as whoever wrote the checkpoint did; with other rows to look at it might be planned otherwise."""
         planned = self.planned.decided(read_decisions(decisions)) if decisions else self.planned
         need(1 <= partitions <= MOST_PARTITIONS)
         if not self._shared and (planned is not self.planned or partitions != self._partitions):

@@ -65,7 +65,7 @@ class OpenRun(LocalRun):
             self._checkpoint.check(Manifest.of("local", specs, is_open=True), self._resumes)
 
     def begin(self) -> None:
-        """All that are there at first have come: resume from the checkpoint, if there is one."""
+        """Begin: all queries that are there at first have come. Resume from the checkpoint, if there is one."""
         try:
             self._begin()
         except BaseException:

@@ -83,13 +83,13 @@ class QueryOutput:
             self._latest_is_new, self._left = False, True
 
     def resume(self, saved: Sequence[Saved] | None, latest: pa.RecordBatch | None) -> None:
-        """From a checkpoint, with what it keeps of the sinks; None where it does not know them."""
+        """Go on from a checkpoint, with what it keeps of the sinks; None where it does not know them."""
         for each, kept in zip(self.sinks, [*(saved or ()), None, None], strict=False):
             each.restore(kept, latest if each is self._answer else None)
         self.latest, self._latest_is_new = latest, False
 
     def close(self) -> None:
-        """After everything has been shown."""
+        """Close the sinks, after everything has been shown."""
         for each in self.sinks:
             each.close()
 

@@ -10,7 +10,7 @@ from transom.program.overload import OverloadStatus, overload_of_query
 
 
 def overload_of(engine: Engine, name: str) -> OverloadStatus | None:
-    """None where work is not put in order."""
+    """How the work of a query is put in order, and what was shed; None where it is not."""
     if not isinstance(engine, ScheduledGroup):
         return None
     work = engine.work

@@ -64,7 +64,7 @@ class LocalQuery:
         return self.job.step()
 
     def run(self) -> None:
-        """To the end of the input, which must have one."""
+        """Run to the end of the input, which must have one."""
         try:
             while self.step():
                 pass

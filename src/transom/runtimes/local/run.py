@@ -45,7 +45,7 @@ class _Recent:
         self._at = time.perf_counter()
 
     def look(self, status: Status) -> None:
-        """If there was a step since."""
+        """Note the progress of a step, if there was one since."""
         now = time.perf_counter()
         if status.steps != self._steps:
             self.progress.append(progress_of(status, status.steps, self._rows, now - self._at))
@@ -186,7 +186,7 @@ class LocalRun:
         return [prepared(job) for job in self.jobs]
 
     def run(self, watch: Callable[[LocalRun], None] = lambda run: None) -> None:
-        """To the end that it is to have, or until it is stopped: what was done so far is shown then.
+        """Run to the end that the run is to have, or until it is stopped: what was done so far is shown then.
 
         Ctrl-C and other signals to end stop it as well, and are raised then (`Interrupt`). `watch` is called after
         every step, and now and then while there is nothing to do.

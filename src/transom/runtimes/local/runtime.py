@@ -65,10 +65,10 @@ class LocalRuntime:
         return this_machine()
 
     def reader(self, definition: Definition) -> None:
-        """All is read by this process."""
+        """Nobody else reads an input: all is read by this process."""
 
     def begin(self, brief: bool = False) -> None:
-        """There is nothing to start."""
+        """Nothing: there is no cluster to start."""
 
     def assemble(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> LocalRun:
         if run_options.on_batch is not None:

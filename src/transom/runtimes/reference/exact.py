@@ -30,7 +30,7 @@ def exact_sum(numbers: Sequence[float]) -> float:
 
 
 def exact_average(numbers: Sequence[float]) -> float:
-    """That sum divided by the count; what is too small to be told from 0 is 0.0, whatever its sign."""
+    """The exact sum divided by the count; what is too small to be told from 0 is 0.0, whatever its sign."""
     return exact_sum(numbers) / len(numbers) + 0.0
 
 

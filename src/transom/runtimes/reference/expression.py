@@ -187,7 +187,7 @@ def _quoted(name: str) -> str:
 
 
 def _interval_around(call: Call, arguments: list[str]) -> str:
-    """By months or by microseconds, of which the other is 0."""
+    """The bucket of a moment, by months or by microseconds, of which the other is 0."""
     moment, months, micros, *origin = arguments
     in_months = isinstance(call.arguments[1], Literal) and call.arguments[1].value != 0
     width = f"to_months(CAST({months} AS INTEGER))" if in_months else f"to_microseconds({micros})"

@@ -130,7 +130,7 @@ class RelationHistory(History):
         return self.points[points_before - 1][1] if points_before else Counter()
 
     def grouped(self) -> RelationHistory:
-        """The same to whom -0.0 is 0.0: differences of snapshots, which are differences of bags, see no more."""
+        """The history with -0.0 as 0.0: differences of snapshots, which are differences of bags, see no more."""
         if self.one_zero:
             return self
         snapshots = ((instant, map(grouped, bag.elements())) for instant, bag in self.points)
@@ -142,7 +142,7 @@ class RelationHistory(History):
         late: Mapping[str, int] | None = None,
         rejected: Mapping[str, int] | None = None,
     ) -> RelationHistory:
-        """From the rows alive at each instant, in time order; neighbours that are equal become one."""
+        """The history of the rows alive at each instant, in time order; neighbours that are equal become one."""
         points: list[tuple[int, Bag]] = []
         before: Bag = Counter()
         for instant, rows in snapshots:
@@ -158,7 +158,7 @@ class RelationHistory(History):
         late: Mapping[str, int] | None = None,
         rejected: Mapping[str, int] | None = None,
     ) -> RelationHistory:
-        """From (instant, +n or -n, row) in any order. A count below zero is an error of whoever made the changes.
+        """The history of (instant, +n or -n, row) in any order. A count below zero is an error of whoever made them.
 
         And so is -0.0: of rows that are equal to each other changes cannot tell which of them came or went.
         """
@@ -197,7 +197,7 @@ class RelationHistory(History):
         late: Mapping[str, int] | None = None,
         rejected: Mapping[str, int] | None = None,
     ) -> RelationHistory:
-        """From (row, ta, te); an open end is None. Open and forever look the same in every snapshot."""
+        """The history of (row, ta, te); an open end is None. Open and forever look the same in every snapshot."""
         changes: list[tuple[int, int, Row]] = []
         for values, ta, te in lifetimes:
             row = canonical(values)
@@ -229,7 +229,7 @@ class StreamHistory(History):
         late: Mapping[str, int] | None = None,
         rejected: Mapping[str, int] | None = None,
     ) -> StreamHistory:
-        """From (instant, row) in stream order."""
+        """The history of (instant, row) in stream order."""
         points: dict[int, list[Row]] = {}
         for instant, row in rows:
             points.setdefault(instant, []).append(canonical(row))

@@ -151,7 +151,7 @@ class _Writer:
         return f"{_named(values)} FROM {self.source(node, outer)} AS {row}"
 
     def _unnest(self, node: Unnest, outer: Outer) -> str:
-        """By the numbers of the elements, so that each has its own."""
+        """UNNEST by the numbers of the elements, so that each row has its own."""
         row, numbers = self.alias(), self.alias()
         columns = _columns(row, node.input)
         array = self.expression(node.array, columns, outer)

@@ -107,7 +107,7 @@ def _ceiling(number: int, step: int) -> int:
 
 
 def in_windows(rows: Sequence[TimedRow], spec: WindowTableSpec, tick: int) -> list[Lifetime]:
-    """Each row once for every window that holds it, from the instant at which the window is over."""
+    """The lifetimes of each row, one for every window that holds it, from the instant at which the window is over."""
     if spec.slide is None:
         return _in_sessions(rows, spec, tick)
     lives = []

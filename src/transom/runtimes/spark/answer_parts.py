@@ -34,5 +34,5 @@ def written(
 
 
 def _together(answer: Sequence[Frame]) -> Frame:
-    """In the order in which it was emitted, so that nobody has to find it again."""
+    """The rows in the order in which they were emitted, so that nobody has to find it again."""
     return replace(answer[0], rows=pa.concat_batches([part.rows for part in answer if part.rows is not None]))

@@ -62,5 +62,5 @@ def _private(root: Path) -> bool:
 
 @cache
 def _for_this_process() -> Path:
-    """Without a cache everything is made anew each time, in a folder that goes with the process."""
+    """A folder that goes with the process: without a cache everything is made anew each time."""
     return Path(Scratch("cache").path)

@@ -105,7 +105,7 @@ def _all(parts: Sequence[Expression], columns: Sequence[Column | None], depth: i
 
 
 def _shielded(column: Column, type_: pa.DataType) -> Column:
-    """The same values, of which no source knows bounds: NaN where it is NaN, and otherwise the column."""
+    """A column of the same values, of which no source knows bounds: NaN where it is NaN, and otherwise the column."""
     return F.nanvl(column, F.lit(math.nan).cast(to_spark(type_))) if is_float(type_) else column
 
 

@@ -79,12 +79,12 @@ def _difference(call: Call, arguments: list[Column]) -> Column | None:
 
 
 def _quotient(call: Call, arguments: list[Column]) -> Column | None:
-    """By a constant: by zero Spark gives NULL or fails. Of DOUBLE alone: of REAL it gives a DOUBLE."""
+    """Division by a constant: by zero Spark gives NULL or fails. Of DOUBLE alone: of REAL it gives a DOUBLE."""
     return truediv(*arguments) if call.type == DOUBLE and _constant(call.arguments[1]) else None
 
 
 def _remainder(call: Call, arguments: list[Column]) -> Column | None:
-    """By a constant: by zero Spark gives NULL or fails, and we NaN or an error of ours."""
+    """The remainder by a constant: by zero Spark gives NULL or fails, and we NaN or an error of ours."""
     divisor = _constant(call.arguments[1])
     # The least integer divided by -1 has no quotient, and for us no remainder.
     agrees = is_float(call.type) or (is_integer(call.type) and divisor != -1)

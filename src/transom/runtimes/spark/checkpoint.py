@@ -48,7 +48,7 @@ _NO_DAMAGE: Final = re.compile(
 
 @dataclass(frozen=True)
 class CheckpointProgress:
-    """So many batches are done, so many have been planned; `partitions` is None where nothing has been planned."""
+    """How many batches are done, how many have been planned; `partitions` is None where nothing has been planned."""
 
     done: int = 0
     planned: int = 0

@@ -41,7 +41,7 @@ def archive_options(java: Java, jars: Path, version: str) -> list[str]:
 
 
 def make_later(java: Java, class_path: str, options: Sequence[str], process: int) -> None:
-    """If the JVM writes a list: have an archive made of it when this process ends."""
+    """Have an archive made when this process ends, of the list that the JVM writes, if it does."""
     for option in options:
         name, _, written = option.partition("=")
         if name == "-XX:DumpLoadedClassList":

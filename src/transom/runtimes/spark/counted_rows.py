@@ -17,7 +17,7 @@ _METRIC: Final = "numOutputRows"
 
 
 def count_rows(query: StreamingQuery | None, rows: int) -> None:
-    """So many rows were read by our own source in the batch that `query` is in.
+    """Note that our own source read so many rows in the batch that `query` is in.
 
     What Spark's plan is like is not ours to promise: where it is another one the count stays as it is.
     """

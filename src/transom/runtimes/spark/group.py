@@ -96,7 +96,7 @@ class SparkGroup(SparkQuery):
             raise
 
     def let_go(self, name: str) -> None:
-        """One of several queries goes when all is over."""
+        """Let one of several queries go when all is over."""
         consumer = next(each for each in self.consumers if each.name == name)
         self.consumers.remove(consumer)
         self._opened = None
@@ -225,7 +225,7 @@ def _counts(name: str, used: int, late: int, rejected: int) -> InputStatus:
 
 
 def _let_in(consumer: SparkConsumer, frontier: int | None, whole: Status) -> None:
-    """As if it had been there, with its time set to begin now; `whole` is how all are doing."""
+    """Let a query in as if it had been there, with its time set to begin now; `whole` is how all are doing."""
     consumer.begin = frontier
     consumer.key = f"{consumer.name} {uuid.uuid4().hex}"
     consumer.before = {status.name: status for status in whole.inputs}

@@ -86,5 +86,5 @@ def _wait_for_the_stop(frame: Any) -> NoReturn:
 
 
 def _ours(error: BaseException) -> BaseException | None:
-    """None if it is Spark that speaks through it: what a worker had to say is found in Spark's own text."""
+    """An error of ours; None if it is Spark's: what a worker had to say is found in Spark's own text."""
     return None if type(error).__module__.partition(".")[0] in ("pyspark", "py4j") else error

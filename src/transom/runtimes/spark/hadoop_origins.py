@@ -16,7 +16,7 @@ ORIGINS: Final = "updatingResource"
 
 
 def forget(spark: SparkSession) -> None:
-    """From now on; what reads its settings anew, because a further file of them is found, knows it again."""
+    """Forget the origins; what reads its settings anew, because a further file of them is found, knows them again."""
     settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
     settings.get("")  # they are read when somebody first asks
     field = settings.getClass().getDeclaredField(ORIGINS)

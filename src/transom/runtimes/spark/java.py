@@ -85,7 +85,7 @@ def _if_new_enough(java: Java, where: str, remedy: str) -> Java:
 
 
 def _version(executable: Path) -> int | None:
-    """None where it does not run: a broken installation, or the placeholder of a system without Java."""
+    """The version of a Java; None where it does not run: a broken installation, or the placeholder of a system."""
     release = executable.parent.parent / "release"
     try:
         written = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(encoding="utf-8"), re.MULTILINE)

@@ -29,7 +29,7 @@ _BATCH: Final = "streaming.sql.batchId"
 
 
 def batch_number() -> int | None:
-    """Of the batch that a task belongs to; None where it is none of a streaming query."""
+    """The number of the batch that a task belongs to; None where it is none of a streaming query."""
     context = TaskContext.get()
     number = None if context is None else context.getLocalProperty(_BATCH)
     return None if number is None else int(number)

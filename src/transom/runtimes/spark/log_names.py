@@ -20,7 +20,7 @@ HEADER: Final = (-1, 0)
 
 
 def kept_header(header: str, gone: Sequence[str]) -> bytes:
-    """As the state keeps it, with the files that count no more once it is committed."""
+    """The header as the state keeps it, with the files that count no more once it is committed."""
     return json.dumps([header, list(gone)]).encode()
 
 

@@ -106,7 +106,7 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._reading.max_rows or 2**62)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """As far as the limits allow, with the splits that lead there."""
+        """The offset as far as the limits allow, with the splits that lead there."""
         with reported_to_driver():
             return self._latest(start)
 

@@ -58,7 +58,7 @@ class _Logged:
 
 
 class OffsetLog:
-    """For the query whose checkpoint is in this folder; whoever plans its batches has one."""
+    """Files with long offsets, for the query whose checkpoint is in this folder; whoever plans its batches has one."""
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.join(folder, "read")
@@ -99,7 +99,7 @@ class OffsetLog:
         return logged
 
     def _read(self, name: str, last: Any) -> _Logged:
-        """Back to a file that has the whole position, and on from there."""
+        """The tables of a position: back to a file that has them whole, and on from there."""
         files: list[list[Any]] = []
         step = last
         while step is not None:

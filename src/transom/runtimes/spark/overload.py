@@ -17,7 +17,7 @@ _LEAST_SECONDS: Final = 0.001
 
 
 def with_earlier(reported: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
-    """With what was measured before, which is not repeated.
+    """The report together with what was measured before, which is not repeated.
 
     >>> with_earlier({"loads": {"time": [1.5]}}, {"loads": {"time": [1.0]}})
     {'loads': {'time': [1.0, 1.5]}}

@@ -171,7 +171,7 @@ class SparkQuery:
             time.sleep(_POLL)
 
     def run(self) -> None:
-        """To the end of the input, which must have one."""
+        """Run to the end of the input, which must have one."""
         try:
             self.start()
             while not self.ended():
@@ -182,7 +182,7 @@ class SparkQuery:
         self.close()
 
     def fail(self, error: BaseException) -> None:
-        """It is over, and says why when it is asked whether it has ended."""
+        """End the query: it says why when it is asked whether it has ended."""
         self._failure = error
 
     def ended(self) -> bool:
@@ -280,7 +280,7 @@ class SparkQuery:
 
     @property
     def batches_before(self) -> int:
-        """Of the query that this one resumes from, and all before it."""
+        """How many batches the query had that this one resumes from, and all before it."""
         return 0 if self._stop is None else self._stop.batches
 
     @property

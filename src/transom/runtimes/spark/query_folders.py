@@ -73,11 +73,11 @@ class QueryFolders:
         return self._local_shuffle
 
     def left(self) -> list[TemporaryFolder]:
-        """Those that whoever resumes from this query takes over."""
+        """The folders that whoever resumes from this query takes over."""
         return [*self._older, *([] if self._scratch is None else [self._scratch])]
 
     def forget_all_but(self, folder: str | None) -> None:
-        """Nobody resumes from any of them any more but from this one; rows that were prefetched stay."""
+        """Remove the folders from which nobody resumes any more; rows that were prefetched stay."""
         for scratch in self._older:
             if scratch.path != folder:
                 forget(scratch, ("spark", "memories", STATE))

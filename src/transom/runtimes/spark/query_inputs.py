@@ -27,7 +27,7 @@ from transom.runtimes.spark.workers import on_one_machine
 
 
 class QueryInputs:
-    """Of a query that is to be laid out, and then of its layout.
+    """The inputs of a query that is to be laid out, and then of its layout.
 
     `prefetchers` are those of the query that this one resumes from.
     """
@@ -44,7 +44,7 @@ class QueryInputs:
         self._ending = context.run_options.ending
 
     def own(self, layout: Layout) -> list[str]:
-        """Those that are no DataFrames."""
+        """The inputs that are no DataFrames."""
         return [name for name in layout.sources if name not in self.frames]
 
     # --- how it is laid out ------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class QueryInputs:
         return number if laid_out(number).stage_count == 1 else 1
 
     def batch_size(self, layout: Layout, written_by_tasks: bool) -> BatchSize | None:
-        """None where a number of rows or files is given; of a DataFrame Spark takes what it is told to take."""
+        """How large batches are; None where rows or files are given. Of a DataFrame Spark takes what it is told to."""
         options = layout.catalogue.options
         if options.get("batch_rows") is not None or options.get("batch_files") is not None:
             return None
@@ -105,7 +105,7 @@ class QueryInputs:
         return {name: self._opener(layout, name) for name in self.own(layout)}
 
     def growing(self, layout: Layout) -> frozenset[str]:
-        """Those whose present end is not their end."""
+        """The inputs whose present end is not their end."""
         return frozenset(name for name in self.own(layout) if self._may_grow(layout, name))
 
     def reject_grown(self, layout: Layout, checkpoint: QueryCheckpoint) -> None:

@@ -27,7 +27,7 @@ class SinkSpec:
     key: tuple[str, ...] | None
 
     def opened(self, resume: Resume | None, on_batch: OnBatch | None) -> list[Sink]:
-        """First that of the answer, and then that of rejected rows if they are wanted."""
+        """The sinks: first that of the answer, and then that of rejected rows if they are wanted."""
         if on_batch is not None:
             sinks: list[Sink] = [EpochCallbackSink(on_batch)]
         else:

@@ -71,7 +71,7 @@ class SparkRun:
         return [query.status() for query in self.queries]
 
     def begin(self) -> None:
-        """Each of the queries finds its own checkpoint."""
+        """Begin: each of the queries finds its own checkpoint."""
 
     def last(self, name: str) -> Progress | None:
         return next(reversed(self.recent(name)), None)
@@ -83,7 +83,7 @@ class SparkRun:
         return self._left.get(name, [])
 
     def run(self, watch: Callable[[SparkRun], None] = lambda run: None) -> None:
-        """To the end of the input, or until it is stopped: the batches that are under way are finished first.
+        """Run to the end of the input, or until it is stopped: the batches that are under way are finished first.
 
         Ctrl-C and other signals to end stop it as well, and are raised then (`Interrupt`). `watch` is called after
         batches, and from the first one on now and then while there is nothing to do.
@@ -125,7 +125,7 @@ class SparkRun:
         """All have begun: those can come that wait for that."""
 
     def _is_stopped(self, seconds: float) -> bool:
-        """After so many seconds, or when something has happened."""
+        """Wait so many seconds, or until something has happened; whether the run is to stop."""
         self._woken = self._wake.wait(seconds)
         self._wake.clear()
         return self._stopped
@@ -168,7 +168,7 @@ class SparkRun:
         self._requests.reject()
 
     def _replace(self, old: SparkQuery | None, new: SparkQuery | None) -> None:
-        """One goes on as the other; or it comes, or goes."""
+        """Put one streaming query in the place of another; or let it come, or go."""
         before = next((each for each in self._batches if each.query is old), None)
         if before is not None:
             self._notify(before, to_the_end=True)
@@ -254,7 +254,7 @@ class _Batches:
         query.guard.after = after
 
     def hear(self, to_the_end: bool) -> list[Progress]:
-        """Those that Spark is quite through with, and says how long they took; at the end all that were written."""
+        """The batches that Spark is quite through with, with how long each took; at the end all that were written."""
         progresses = []
         while self.written:
             number, seconds, status = self.written[0]

@@ -110,7 +110,7 @@ class SparkRuntime:
             raise
 
     def check(self, specs: Sequence[QuerySpec], run_options: RunOptions) -> None:
-        """Before anything is written; workers of a session of our own are started on this machine, by this Python."""
+        """Check the workers before anything is written; those of a session of our own run here, by this Python."""
         if self._given is None:
             return
 

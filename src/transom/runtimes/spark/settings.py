@@ -144,7 +144,7 @@ def settings_of(spark: SparkSession, partitions: int) -> Iterator[None]:
 
 
 def partitions(spark: SparkSession) -> str | None:
-    """As the session has it, not as it is while another query starts."""
+    """The number of partitions as the session has it, not as it is while another query starts."""
     with _changing:
         return spark.conf.get(PARTITIONS)
 

@@ -53,7 +53,7 @@ class SparkConsumer:
         return made
 
     def join(self, group: SparkGroup) -> None:
-        """It is in this group from now on."""
+        """Be in this group from now on."""
         self._in = group
 
     def open(self, group: SparkQuery, *, comes: bool = False) -> list[Sink]:
@@ -67,7 +67,7 @@ class SparkConsumer:
 
     @property
     def _output_key(self) -> tuple[str, ...] | None:
-        """By a plan of its own: the one that is kept is made when it is known when the query came."""
+        """The key of the answer, by a plan of its own: the one that is kept is made once it is known when it came."""
         if self.emit != "net":
             return None
         return Consumer(ConsumerSpec(self.key, self.request, self.spec.emit), self.spec.planned.catalogue).output_key
@@ -95,7 +95,7 @@ class SparkConsumer:
         return table
 
     def status(self) -> Status:
-        """As of the last batch: what is shared, and then what is its own."""
+        """The status as of the last batch: what is shared, and then what is its own."""
         group = self._in
         if (group is None or not group.statuses.batches) and self.last is not None:
             return self.last
@@ -120,7 +120,7 @@ class SparkConsumer:
             sink.close()
 
     def abort(self) -> None:
-        """It has not come after all."""
+        """Give up a query that has not come after all."""
         for sink in self._sinks:
             sink.abort(0)
         self._sinks = []

@@ -115,7 +115,7 @@ class StateFiles:
         return blob
 
     def remove(self, names: Iterable[str]) -> None:
-        """Of a batch that is committed: what was of the state before it."""
+        """Remove what was of the state before a batch that is committed."""
         for name in names if self.folder is not None else ():
             remove(os.path.join(self.folder or "", os.path.basename(name)))
 

@@ -120,7 +120,7 @@ class Statuses:
         return Feedback(dict(self._paces), wake, self.stopping, rows, self._begun, waits, self._speed)
 
     def resume(self, earlier: Feedback) -> None:
-        """From what an earlier run left for the source."""
+        """Go on from what an earlier run left for the source."""
         self._paces = {name: pace for name, pace in earlier.paces.items() if name in self._layout.sources}
         self._begun, self._speed = earlier.begun, earlier.speed
         if self._size is not None and earlier.rows is not None:
@@ -242,7 +242,7 @@ class Statuses:
 
 
 def _partition_status(reported: dict[str, Any]) -> PartitionStatus:
-    """Of all queries that share the partition."""
+    """The status of a partition, which all queries that share it have."""
     shared = [each["operators"] for each in reported["queries"].values()]
     done = [counts for operators in (reported["operators"], *shared) for counts in operators.values()]
     return PartitionStatus(

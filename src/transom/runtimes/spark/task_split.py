@@ -149,7 +149,7 @@ class TaskSplit(InputPartition):
     """How much of the work of a batch is to be done that is put in order (`ScheduledBatch`)."""
 
     def message(self) -> Message:
-        """For the only partition of the plan, which is to read it."""
+        """A message with the splits of a task, for the only partition of the plan, which is to read them."""
         splits, ahead = (
             [(name, [split.packed() for split in some]) for name, some in splits]
             for splits in (self.splits, self.ahead)
@@ -158,7 +158,7 @@ class TaskSplit(InputPartition):
 
     @staticmethod
     def of(blob: bytes) -> TaskSplit:
-        """As it was put into a message."""
+        """The splits of a task as they were put into a message."""
         fields: dict[str, Any] = json.loads(blob)
         splits, ahead = (
             tuple((name, tuple(map(Split.unpacked, some))) for name, some in fields.pop(which))

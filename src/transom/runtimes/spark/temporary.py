@@ -39,7 +39,7 @@ class RemoteScratch:
         self._system.deleteOnExit(self._where)
 
     def remove(self) -> None:
-        """At once; nothing happens the second time."""
+        """Remove the folder at once; nothing happens the second time."""
         with suppress(Exception):  # a JVM that has ended has done so itself
             self._system.delete(self._where, True)
             self._system.cancelDeleteOnExit(self._where)
@@ -53,7 +53,7 @@ TemporaryFolder: TypeAlias = Scratch | RemoteScratch
 
 
 def temporary_folder(spark: SparkSession) -> TemporaryFolder:
-    """One that everybody reaches who works for this session, or an error that says who does not."""
+    """A folder that everybody reaches who works for this session, or an error that says who does not."""
     home = None if on_one_machine(spark) else _home(spark)
     if home is None:
         check_temporary_files(spark)
@@ -91,7 +91,7 @@ def _home(spark: SparkSession) -> str | None:
 
 
 def _hadoop(spark: SparkSession) -> Any:
-    """Its package of file systems."""
+    """The package of file systems of Hadoop."""
     jvm: Any = spark.sparkContext._jvm
     return jvm.org.apache.hadoop.fs
 

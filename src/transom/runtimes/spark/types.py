@@ -117,7 +117,7 @@ def schema_of(frame: DataFrame, name: str = "the DataFrame") -> pa.Schema:
 
 
 def readable(frame: DataFrame) -> DataFrame:
-    """Without the columns that no type of ours can hold, if there are others."""
+    """The frame without the columns that no type of ours can hold, if there are others."""
     odd = [field.name for field in frame.schema.fields if _held_by(field.dataType) is None]
     return frame if len(odd) == len(frame.schema.fields) else frame.drop(*odd)
 
