@@ -10,8 +10,8 @@ DATABASES: Final = (
     Bug(
         "a_number_that_is_there_is_written_again",
         "connectors/postgres_sink.py",
-        "if known[0][0] >= epoch:",
-        "if known[0][0] > epoch:",
+        "if committed[0][0] >= epoch:",
+        "if committed[0][0] > epoch:",
         "an epoch that is committed once more appends its rows again",
     ),
     Bug(
@@ -45,8 +45,8 @@ DATABASES: Final = (
     Bug(
         "a_slot_that_was_moved_on_is_believed",
         "connectors/postgres_changes.py",
-        "if not known or _lsn(known[0][0]) > at:",
-        "if not known:",
+        "if not confirmed or _lsn(confirmed[0][0]) > at:",
+        "if not confirmed:",
         "changes that somebody else has read are missing, and nobody says so",
     ),
     Bug(
@@ -66,8 +66,8 @@ DATABASES: Final = (
     Bug(
         "a_split_read_anew_lacks_its_end",
         "connectors/postgres_changes.py",
-        "if ended or (found and found[-1].end >= to):",
-        "if ended or found:",
+        "if ended or (transactions and transactions[-1].end >= to):",
+        "if ended or transactions:",
         "of a batch that is read by another process the last changes are missing",
     ),
     Bug(

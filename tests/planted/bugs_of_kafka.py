@@ -66,8 +66,8 @@ KAFKA: Final = (
     Bug(
         "no_offset_is_an_offset",
         "connectors/kafka_client.py",
-        "if OFFSET_INVALID in found.values():",
-        "if OFFSET_INVALID in found:",
+        "if OFFSET_INVALID in offset_of.values():",
+        "if OFFSET_INVALID in offset_of:",
         "a broker that has just started ends a run that outlived it",
     ),
     Bug(

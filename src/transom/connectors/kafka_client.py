@@ -59,16 +59,16 @@ def require_library() -> None:
 
 
 def read_client_properties(
-    properties: Mapping[str, str], known: Iterable[str], owner: str, free: tuple[str, ...] = ()
+    properties: Mapping[str, str], names: Iterable[str], owner: str, free: tuple[str, ...] = ()
 ) -> tuple[str, dict[str, str]]:
     """The topic, and what the client library is told; OptionError with what to write instead.
 
-    Beside the `known` properties there are those of the library, and those that begin with one of `free`.
+    Beside the properties in `names` there are those of the library, and those that begin with one of `free`.
     """
     require_library()
     client = {name.removeprefix(_CLIENT): text for name, text in properties.items() if name.lower().startswith(_CLIENT)}
     rest = {name: text for name, text in properties.items() if not name.startswith((_CLIENT, *free))}
-    reject_unknown(rest, ["connector", "topic", "properties.bootstrap.servers", *known], owner)
+    reject_unknown(rest, ["connector", "topic", "properties.bootstrap.servers", *names], owner)
     topic = properties.get("topic", "")
     if not topic:
         raise OptionError("connector 'kafka' needs a topic", remedy="write topic = 'orders'")
@@ -107,8 +107,8 @@ def made(make: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 def message_of(error: BaseException) -> str:
     """What the library says, without what it says around it."""
-    found = error.args[0] if error.args else error
-    return str(found.str()) if hasattr(found, "str") else str(found)
+    reason = error.args[0] if error.args else error
+    return str(reason.str()) if hasattr(reason, "str") else str(reason)
 
 
 def retriable(error: KafkaError) -> bool:
@@ -214,8 +214,8 @@ class Topic:
     def _describe(self) -> list[int]:
         from confluent_kafka import TopicCollection
 
-        found = self._handle.describe_topics(TopicCollection([self.name]))[self.name]
-        return sorted(partition.id for partition in found.result(timeout=_REQUEST).partitions)
+        described = self._handle.describe_topics(TopicCollection([self.name]))[self.name]
+        return sorted(partition.id for partition in described.result(timeout=_REQUEST).partitions)
 
     def partitions(self) -> list[int]:
         """The numbers of its partitions."""
@@ -234,10 +234,12 @@ class Topic:
 
         def request() -> dict[int, int]:
             answered = self._handle.list_offsets(wanted, isolation_level=level)
-            found = {partition.partition: each.result(timeout=_REQUEST).offset for partition, each in answered.items()}
-            if OFFSET_INVALID in found.values():
+            offset_of = {
+                partition.partition: each.result(timeout=_REQUEST).offset for partition, each in answered.items()
+            }
+            if OFFSET_INVALID in offset_of.values():
                 raise NotInTime
-            return found
+            return offset_of
 
         return self._await(request) if wanted else {}
 
@@ -252,16 +254,16 @@ class Topic:
                 self._heard = None
                 return answer
             except (KafkaException, NotInTime) as error:
-                known = error.args[0] if isinstance(error, KafkaException) else None
-                missing = known is not None and known.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+                failure = error.args[0] if isinstance(error, KafkaException) else None
+                missing = failure is not None and failure.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
                 over = time.monotonic() > deadline
                 if missing and (self.begins or over):  # a broker that has just started may not know it yet
                     raise self._missing() from None
                 self._handle.poll(0)
-                may_pass = missing or known is None or retriable(known)
+                may_pass = missing or failure is None or retriable(failure)
                 if not may_pass or self._shut_out or over:
-                    self._give_up(known)
-                if known is not None and known.code() > 0:  # a broker said so, and not the library
+                    self._give_up(failure)
+                if failure is not None and failure.code() > 0:  # a broker said so, and not the library
                     self._admin = None  # which knows an older leader, and would ask by it for minutes
                 time.sleep(0.2)
 
@@ -278,11 +280,11 @@ class Topic:
 
         return self._heard is not None and self._heard.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
 
-    def _give_up(self, known: KafkaError | None) -> NoReturn:
+    def _give_up(self, failure: KafkaError | None) -> NoReturn:
         if self._shut_out and self._heard is not None:
             why = self._heard.str()
-        elif known is not None and not retriable(known):
-            why = known.str()
+        elif failure is not None and not retriable(failure):
+            why = failure.str()
         else:
             why = "no broker answers" if self._heard is None else f"no broker answers: {self._heard.str()}"
         if self._shut_out:

@@ -96,15 +96,15 @@ class PartitionReader:
         self.offset = offset
 
     def _fetch(self, start: int, stop: int) -> list[Message]:
-        found: list[Message] = self._consumer.consume(min(stop - start, _AT_ONCE), 0)
-        if not found:
-            one = self._consumer.poll(0.1)
-            found = [] if one is None else [one]
-        if events := [message for message in found if message.error() is not None]:
+        messages: list[Message] = self._consumer.consume(min(stop - start, _AT_ONCE), 0)
+        if not messages:
+            message = self._consumer.poll(0.1)
+            messages = [] if message is None else [message]
+        if events := [message for message in messages if message.error() is not None]:
             for message in events:
                 self._mind(message, start)
-            found = [message for message in found if message.error() is None]
-        return found
+            messages = [message for message in messages if message.error() is None]
+        return messages
 
     def _mind(self, message: Message, start: int) -> None:
         """What the library says among the messages: that the partition is at its end, or an error."""
@@ -162,11 +162,11 @@ def reader_of(topic: str, partition: int, client: Mapping[str, str], offset: int
     """
     key = (os.getpid(), topic, partition, tuple(sorted(client.items())))
     with _lock:
-        known = _kept.pop(key, [])
-        found = next((reader for reader in known if reader.offset == offset), known[0] if known else None)
-        if others := [reader for reader in known if reader is not found]:
+        readers = _kept.pop(key, [])
+        nearest = next((reader for reader in readers if reader.offset == offset), readers[0] if readers else None)
+        if others := [reader for reader in readers if reader is not nearest]:
             _kept[key] = others
-    reader = found or PartitionReader(topic, partition, client)
+    reader = nearest or PartitionReader(topic, partition, client)
     try:
         yield reader
     except BaseException:

@@ -128,15 +128,15 @@ class KafkaSource(Source):
         """The next offset of each partition. Those that have come since then are read from their beginning."""
         from confluent_kafka.admin import OffsetSpec
 
-        known = {int(partition): int(offset) for partition, offset in position.items()}
-        self._topic.begins = not known
-        if not known:
+        next_of = {int(partition): int(offset) for partition, offset in position.items()}
+        self._topic.begins = not next_of
+        if not next_of:
             if self._begun is None:  # once for a run: what comes while nobody reads is not before the latest
                 self._begun = self._start.offsets(self._topic, self._find_partitions())
-            known = self._begun
-        new = [partition for partition in self._find_partitions() if partition not in known]
-        found = known if not new else {**known, **self._topic.offsets(new, OffsetSpec.earliest())}
-        return dict(sorted(found.items()))
+            next_of = self._begun
+        new = [partition for partition in self._find_partitions() if partition not in next_of]
+        merged = next_of if not new else {**next_of, **self._topic.offsets(new, OffsetSpec.earliest())}
+        return dict(sorted(merged.items()))
 
     def _find_partitions(self) -> list[int]:
         if self._partitions is None or time.monotonic() > self._partitions[0]:
@@ -183,9 +183,9 @@ class KafkaSource(Source):
         parts, wrong = self._format.parsed(values)
         return plain(parts), wrong
 
-    def _with_metadata(self, found: MessageRows, block: MessageBlock, partition: int) -> ParsedRows:
+    def _with_metadata(self, message_rows: MessageRows, block: MessageBlock, partition: int) -> ParsedRows:
         """All declared columns, of the value, the key and what else is known of a message."""
-        part = found.rows
+        part = message_rows.rows
         of_value, of_key = iter(part.columns), iter(())
         if self._keys is not None:
             count = len(self._keys.columns)
@@ -195,9 +195,9 @@ class KafkaSource(Source):
             if at == self._stamped:
                 columns.append(pa.nulls(len(part.origin), column.type))
             elif at == self._change:
-                columns.append(found.signs)
+                columns.append(message_rows.signs)
             elif at in self._metadata and self._metadata[at] in TIMES:
-                columns.append(found.times[self._metadata[at]])
+                columns.append(message_rows.times[self._metadata[at]])
             elif at in self._metadata:
                 everyone = _metadata(self._metadata[at], block, self._topic_name, partition)
                 same = np.array_equal(part.origin, np.arange(len(block)))
@@ -223,8 +223,8 @@ class KafkaSource(Source):
             elsewhere.add(self._change)
         elif clash := [key for key in self._metadata.values() if key in TIMES]:
             raise OptionError(f"a message of format '{given}' has no '{clash[0]}'", remedy="write FROM 'timestamp'")
-        mine = Schema(tuple(column for at, column in enumerate(self._columns) if at not in elsewhere))
-        declared = DeclaredRows(mine, None, self._declared.time_unit)
+        of_value = Schema(tuple(column for at, column in enumerate(self._columns) if at not in elsewhere))
+        declared = DeclaredRows(of_value, None, self._declared.time_unit)
         if given.lower() == "upsert-json":
             return UpsertJson(declared)
         if given.lower() == "debezium-json":
@@ -255,41 +255,41 @@ def _declared_rows(declared: Declaration) -> DeclaredRows:
 
 
 class _KeyColumns:
-    """Columns that are in the key of a message: `columns` are their places among the declared ones."""
+    """Columns that are in the key of a message: `columns` are their indexes among the declared ones."""
 
-    def __init__(self, columns: Schema, places: Sequence[int], given: str, declared: DeclaredRows) -> None:
-        self.columns = tuple(places)
+    def __init__(self, columns: Schema, indexes: Sequence[int], given: str, declared: DeclaredRows) -> None:
+        self.columns = tuple(indexes)
         self._raw = given == "raw"
-        self._format = JsonValues(DeclaredRows(Schema(tuple(columns[at] for at in places)), None, declared.time_unit))
+        self._format = JsonValues(DeclaredRows(Schema(tuple(columns[at] for at in indexes)), None, declared.time_unit))
 
     def added(
         self, parts: Sequence[MessageRows], keys: Sequence[bytes | None]
     ) -> tuple[list[MessageRows], dict[int, str]]:
         """The parts with the columns of the keys behind the others, without rows whose key cannot be read."""
         if self._raw:
-            known = [ParsedRows(np.arange(len(keys)), [pa.array(keys, pa.binary())])]
+            parsed = [ParsedRows(np.arange(len(keys)), [pa.array(keys, pa.binary())])]
             wrong: dict[int, str] = {}
         else:
-            known, wrong = self._format.parsed(keys)
-        if not known:
+            parsed, wrong = self._format.parsed(keys)
+        if not parsed:
             return [], {row: f"has a key that {why}" for row, why in wrong.items()}
-        origin = np.concatenate([part.origin for part in known])
-        columns = [pa.concat_arrays(some) for some in zip(*_castable(known), strict=True)]
+        origin = np.concatenate([part.origin for part in parsed])
+        columns = [pa.concat_arrays(some) for some in zip(*_castable(parsed), strict=True)]
         row_of = np.full(len(keys), -1, dtype=np.int64)
         row_of[origin] = np.arange(len(origin))
-        found = []
+        with_keys = []
         for each in parts:
             part, there = each.rows, row_of[each.rows.origin]
             good = np.flatnonzero(there >= 0)
-            mine, signs, times = part.columns, each.signs, each.times
+            of_value, signs, times = part.columns, each.signs, each.times
             if len(good) < len(there):
                 chosen = pa.array(good)
-                mine = [values.take(chosen) for values in mine]
+                of_value = [values.take(chosen) for values in of_value]
                 signs = None if signs is None else signs.take(chosen)
                 times = {name: values.take(chosen) for name, values in times.items()}
             of_key = [values.take(pa.array(there[good])) for values in columns]
-            found.append(MessageRows(ParsedRows(part.origin[good], [*mine, *of_key]), signs, times))
-        return found, {row: f"has a key that {why}" for row, why in wrong.items()}
+            with_keys.append(MessageRows(ParsedRows(part.origin[good], [*of_value, *of_key]), signs, times))
+        return with_keys, {row: f"has a key that {why}" for row, why in wrong.items()}
 
 
 def _castable(parts: Sequence[ParsedRows]) -> list[Sequence[pa.Array]]:
@@ -316,16 +316,16 @@ def _read_keys(declared: Declaration, metadata: Mapping[int, str]) -> _KeyColumn
             remedy="write 'value.fields-include' = 'EXCEPT_KEY', or leave 'key.fields' out to have them of the value",
         )
     names = [name.strip() for name in fields.split(";") if name.strip()]
-    places = sorted(_index_of(declared.columns, name, "key.fields") for name in names)
-    if given == "raw" and len(places) != 1:
+    indexes = sorted(_index_of(declared.columns, name, "key.fields") for name in names)
+    if given == "raw" and len(indexes) != 1:
         raise OptionError("a raw key is one column", remedy="write 'key.format' = 'json' for several")
-    if clash := [declared.columns[at].name for at in places if at in metadata]:
+    if clash := [declared.columns[at].name for at in indexes if at in metadata]:
         raise OptionError(f"column '{clash[0]}' is of the key and METADATA", remedy="leave one of them out")
-    return _KeyColumns(declared.columns, places, given, _declared_rows(declared))
+    return _KeyColumns(declared.columns, indexes, given, _declared_rows(declared))
 
 
 def _read_metadata(declared: Declaration) -> dict[int, str]:
-    found: dict[int, str] = {}
+    metadata: dict[int, str] = {}
     for name, what in declared.properties.items():
         if name.startswith(METADATA):
             at, key = _index_of(declared.columns, name.removeprefix(METADATA), name), what.lower()
@@ -339,8 +339,8 @@ def _read_metadata(declared: Declaration) -> dict[int, str]:
                     f"the column '{declared.columns[at].name}' METADATA FROM '{key}' is a {sql_name(given)}",
                     remedy=f"declare it {sql_name(_TYPES[key])}",
                 )
-            found[at] = key
-    return found
+            metadata[at] = key
+    return metadata
 
 
 def _check_changes(declared: Declaration, given: str, time: int | None, metadata: Mapping[int, str]) -> None:
@@ -351,10 +351,10 @@ def _check_changes(declared: Declaration, given: str, time: int | None, metadata
             remedy="write CREATE TABLE with a WATERMARK, and a PRIMARY KEY if its rows have one",
         )
     if time not in metadata:
-        known = "'timestamp'" if given == "upsert-json" else f"'{SOURCE_TIME}'"
+        time_of_change = "'timestamp'" if given == "upsert-json" else f"'{SOURCE_TIME}'"
         raise OptionError(
             f"the time of a change is not among the values of '{given}': a row that goes has those it had before",
-            remedy=f"declare the time column as ts TIMESTAMP METADATA FROM {known}",
+            remedy=f"declare the time column as ts TIMESTAMP METADATA FROM {time_of_change}",
         )
     if given == "upsert-json" and not declared.primary_key:
         raise OptionError("upsert-json needs a key", remedy="write PRIMARY KEY (id) among the columns")
@@ -378,10 +378,10 @@ def _header_list(headers: Any) -> list[dict[str, Any]]:
 
 
 def _index_of(columns: Schema, name: str, owner: str) -> int:
-    places = [at for at, column in enumerate(columns) if fold(column.name) == fold(name)]
-    if not places:
+    indexes = [at for at, column in enumerate(columns) if fold(column.name) == fold(name)]
+    if not indexes:
         raise OptionError(f"'{owner}' names '{name}', which is no column", remedy=f"{', '.join(columns.names)} are")
-    return places[0]
+    return indexes[0]
 
 
 # --- where it begins -------------------------------------------------------------------------------------------------
@@ -427,9 +427,9 @@ class _Start:
             return topic.offsets(partitions, OffsetSpec.latest())
         if self._millis is None:
             return topic.offsets(partitions, OffsetSpec.earliest())
-        found = topic.offsets(partitions, OffsetSpec.for_timestamp(self._millis))
-        none = [partition for partition, offset in found.items() if offset < 0]  # no message is so young
-        return found | topic.offsets(none, OffsetSpec.latest())
+        offset_of = topic.offsets(partitions, OffsetSpec.for_timestamp(self._millis))
+        none = [partition for partition, offset in offset_of.items() if offset < 0]  # no message is so young
+        return offset_of | topic.offsets(none, OffsetSpec.latest())
 
 
 def _specific_offsets(text: str) -> dict[int, int]:

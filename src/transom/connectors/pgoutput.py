@@ -39,9 +39,9 @@ class Transaction:
 
 @dataclass(frozen=True)
 class _Relation:
-    """A table as its rows are sent from here on: the places of the wanted columns. None: another table."""
+    """A table as its rows are sent from here on: the indexes of the wanted columns. None: another table."""
 
-    places: Sequence[int] | None
+    indexes: Sequence[int] | None
     names: Sequence[str]
 
 
@@ -90,7 +90,7 @@ class PgOutput:
             column, at = _text(message, at + 1)
             names.append(column)
             at += 8
-        places = None
+        indexes = None
         if (schema or "pg_catalog", name) == self._table:
             folded = [column.lower() for column in names]
             for wanted in self._columns:
@@ -99,12 +99,12 @@ class PgOutput:
                         f"the table {schema}.{name} has no column '{wanted}' any more",
                         remedy=f"it has {', '.join(names)}; declare these, and start the query anew",
                     )
-            places = [names.index(c) if c in names else folded.index(c.lower()) for c in self._columns]
-        self._relations[number] = _Relation(places, names)
+            indexes = [names.index(c) if c in names else folded.index(c.lower()) for c in self._columns]
+        self._relations[number] = _Relation(indexes, names)
 
     def _change(self, kind: bytes, message: bytes, current: Transaction) -> None:
         relation = self._relations[struct.unpack_from(">I", message, 1)[0]]
-        if relation.places is None:
+        if relation.indexes is None:
             return
         at = 5
         old: list[object] | None = None
@@ -125,22 +125,22 @@ class PgOutput:
             current.rows.append(self._row(new, old if whole else None, relation))
 
     def _row(self, values: list[object], before: list[object] | None, relation: _Relation) -> TextRow:
-        assert relation.places is not None
-        found: TextRow = []
-        for column in relation.places:
+        assert relation.indexes is not None
+        texts: TextRow = []
+        for column in relation.indexes:
             value = values[column]
             if value is _UNCHANGED:
                 value = _UNCHANGED if before is None else before[column]
             if value is _UNCHANGED:
                 raise self._no_identity(f"the value of '{relation.names[column]}', which is large and did not change,")
             assert value is None or isinstance(value, str)
-            found.append(value)
-        return found
+            texts.append(value)
+        return texts
 
     def _truncate(self, message: bytes) -> None:
         count = struct.unpack_from(">I", message, 1)[0]
         for number in struct.unpack_from(f">{count}I", message, 6):
-            if self._relations[number].places is not None:
+            if self._relations[number].indexes is not None:
                 raise SourceError(
                     f"the table {'.'.join(self._table)} was truncated, which does not say which rows went",
                     remedy="start the query anew with an empty checkpoint folder; DELETE can be followed",
@@ -164,18 +164,18 @@ def _tuple(message: bytes, at: int) -> tuple[list[object], int]:
     """The values of a row, and where they end."""
     (count,) = struct.unpack_from(">H", message, at)
     at += 2
-    found: list[object] = []
+    values: list[object] = []
     for _ in range(count):
         kind = message[at]
         at += 1
         if kind == 0x74:  # t: text
             size = int.from_bytes(message[at : at + 4])
             at += 4
-            found.append(message[at : at + size].decode())
+            values.append(message[at : at + size].decode())
             at += size
         else:  # n: NULL; u: unchanged
-            found.append(None if kind == 0x6E else _UNCHANGED)
-    return found, at
+            values.append(None if kind == 0x6E else _UNCHANGED)
+    return values, at
 
 
 def read_array(text: str) -> list[object]:
@@ -184,31 +184,31 @@ def read_array(text: str) -> list[object]:
     >>> read_array('{1,NULL,"a, b","say \\\\"hi\\\\""}'), read_array("{{1,2},{3,4}}"), read_array("{}")
     (['1', None, 'a, b', 'say "hi"'], [['1', '2'], ['3', '4']], [])
     """
-    found, _ = _array(text, text.index("{") + 1)
-    return found
+    array, _ = _array(text, text.index("{") + 1)
+    return array
 
 
 def _array(text: str, at: int) -> tuple[list[object], int]:
-    found: list[object] = []
+    elements: list[object] = []
     while True:
         letter = text[at]
         if letter == "}":
-            return found, at + 1
+            return elements, at + 1
         if letter == ",":
             at += 1
         elif letter == "{":
             inner, at = _array(text, at + 1)
-            found.append(inner)
+            elements.append(inner)
         elif letter == '"':
             parts, at = [], at + 1
             while text[at] != '"':
                 at += text[at] == "\\"
                 parts.append(text[at])
                 at += 1
-            found.append("".join(parts))
+            elements.append("".join(parts))
             at += 1
         else:
             start = at
             while text[at] not in ",}":
                 at += 1
-            found.append(None if text[start:at] == "NULL" else text[start:at])
+            elements.append(None if text[start:at] == "NULL" else text[start:at])

@@ -213,13 +213,13 @@ def run(cursor: Cursor, text: str, *values: Any) -> None:
 
 def columns_of(cursor: Cursor, table: Table) -> list[str]:
     """The names of the columns of a table; none if it is not there."""
-    found = query(
+    rows = query(
         cursor,
         "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"
         " ORDER BY attnum",
         table.sql,
     )
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def check_installed() -> None:

@@ -219,13 +219,13 @@ class PostgresChanges(Source):
             )
 
     def _make_slot(self, cursor: Cursor) -> None:
-        found = query(cursor, f"SELECT plugin::text FROM pg_replication_slots WHERE slot_name = {literal(self._slot)}")
-        if not found:
+        slots = query(cursor, f"SELECT plugin::text FROM pg_replication_slots WHERE slot_name = {literal(self._slot)}")
+        if not slots:
             query(
                 cursor,
                 f"SELECT lsn::text FROM pg_create_logical_replication_slot({literal(self._slot)}, 'pgoutput')",
             )
-        elif found != [("pgoutput",)]:
+        elif slots != [("pgoutput",)]:
             raise SourceError(
                 f"the slot '{self._slot}' is not one of pgoutput", remedy="name another one, which will be created"
             )
@@ -240,7 +240,7 @@ class PostgresChanges(Source):
         least, behind, still_open = text.split(":")
         schema, name = self._find(cursor)
         there = columns_of(cursor, Table(schema, name))
-        selected = ", ".join(f"{quoted(column)}::text" for column in self._found(there))
+        selected = ", ".join(f"{quoted(column)}::text" for column in self._spelled(there))
         cursor.execute(f"SELECT {selected} FROM {quoted(schema)}.{quoted(name)}")
         rows = [list(row) for row in cursor.fetchall()]
         ((until, at),) = query(
@@ -254,28 +254,28 @@ class PostgresChanges(Source):
         snapshot = _Snapshot(int(least), int(behind), numbers, _lsn(until))
         return {"lsn": at, "time": int(now), "snapshot": snapshot.packed()}, rows, int(now)
 
-    def _found(self, there: Sequence[str]) -> list[str]:
-        found = []
+    def _spelled(self, there: Sequence[str]) -> list[str]:
+        spelled = []
         for wanted in self._names:
             named = [name for name in there if name == wanted] or [name for name in there if fold(name) == fold(wanted)]
             if not named:
                 raise SourceError(
                     f"the table {self._table.sql} has no column '{wanted}'", remedy=f"it has {', '.join(there)}"
                 )
-            found.append(named[0])
-        return found
+            spelled.append(named[0])
+        return spelled
 
     def _find(self, cursor: Cursor) -> tuple[str, str]:
         """The schema and name by which the log knows the table."""
         if self._where is None:
-            found = query(
+            tables = query(
                 cursor,
                 "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
                 f" WHERE c.oid = to_regclass({literal(self._table.sql)})",
             )
-            if not found:
+            if not tables:
                 raise SourceError(f"there is no table {self._table.sql}", remedy="create it, or name another one")
-            self._where = found[0][0], found[0][1]
+            self._where = tables[0][0], tables[0][1]
         return self._where
 
     def _fetch(self, at: int, to: int = 0) -> tuple[list[Transaction], int, bool]:
@@ -283,9 +283,9 @@ class PostgresChanges(Source):
         and whether that is all."""
         most = _AT_ONCE
         while True:
-            found, reached, ended = self._database.transaction(partial(self._peek, at=at, most=most))
-            if ended or (found and found[-1].end >= to):
-                return found, reached, ended
+            transactions, reached, ended = self._database.transaction(partial(self._peek, at=at, most=most))
+            if ended or (transactions and transactions[-1].end >= to):
+                return transactions, reached, ended
             most *= 2  # so many lie before the place, which the slot still has
 
     def _peek(self, cursor: Cursor, at: int, most: int) -> tuple[list[Transaction], int, bool]:
@@ -302,21 +302,21 @@ class PostgresChanges(Source):
         )
         table = cursor.fetch_arrow_table()
         messages = zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
-        found = [each for each in reader.transactions(messages) if each.end > at]
+        transactions = [each for each in reader.transactions(messages) if each.end > at]
         # After it was read: whoever has moved the slot on before has taken changes away.
-        known = query(
+        confirmed = query(
             cursor,
             f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = {literal(self._slot)}",
         )
-        if not known or _lsn(known[0][0]) > at:
+        if not confirmed or _lsn(confirmed[0][0]) > at:
             raise SourceError(
                 f"the slot '{self._slot}' has been moved on by somebody else: changes of {self._table.sql} are gone"
                 " that were not read",
                 remedy="give every query a slot of its own, and start this one anew with an empty checkpoint folder",
             )
         ended = len(table) < most
-        reached = max([_lsn(until) if ended else at, *(each.end for each in found[-1:])])
-        return found, reached, ended
+        reached = max([_lsn(until) if ended else at, *(each.end for each in transactions[-1:])])
+        return transactions, reached, ended
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -326,14 +326,14 @@ class PostgresChanges(Source):
             yield self._fit(rows, ["+"] * len(rows), [now] * len(rows))
             return
         position, behind = json.loads(split.at)
-        known = self._planned.get(split.at)
-        if known is None:
+        transactions = self._planned.get(split.at)
+        if transactions is None:
             stop, shown = _lsn(behind), position.get("snapshot")
-            found, _, _ = self._fetch(_lsn(position["lsn"]), stop)
+            fetched, _, _ = self._fetch(_lsn(position["lsn"]), stop)
             snapshot = None if shown is None else _Snapshot.unpacked(shown)
-            known = [each for each in found if each.end <= stop and not (snapshot and snapshot.shows(each))]
+            transactions = [each for each in fetched if each.end <= stop and not (snapshot and snapshot.shows(each))]
         rows, signs, times, latest = [], [], [], position["time"]
-        for each in known:
+        for each in transactions:
             latest = max(latest, each.time)  # commits are in order, their clocks need not be
             rows += each.rows
             signs += each.signs

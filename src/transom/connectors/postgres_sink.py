@@ -67,12 +67,12 @@ class SinkProperties:
         url, table = required(properties, ["url", "table"])
         names = properties.get("key")
         key = None if names is None else tuple(name.strip() for name in names.split(","))
-        found = cls(url, Table.of(table, properties.get("schema")), key)
+        sink_properties = cls(url, Table.of(table, properties.get("schema")), key)
         if key is not None and not all(key):
             raise OptionError(f"key = '{names}' names no columns", remedy="write key = 'a' or key = 'a, b'")
-        quoted(found.table.name)
+        quoted(sink_properties.table.name)
         check_installed()
-        return found
+        return sink_properties
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ class PostgresSink(StagedSink):
         self._database.transaction(lambda cursor: self._write(cursor, epoch, rows))
 
     def _write(self, cursor: Cursor, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
-        known = query(cursor, f"SELECT epoch FROM {self._commits.sql} WHERE {self._mine} FOR UPDATE")
-        if not known:
+        committed = query(cursor, f"SELECT epoch FROM {self._commits.sql} WHERE {self._of_this_run} FOR UPDATE")
+        if not committed:
             self._reject_lost()
-        if known[0][0] >= epoch:
+        if committed[0][0] >= epoch:
             return
         self._stage(cursor, rows)
         for statement in self._statements(rows):
             run(cursor, statement)
-        run(cursor, f"UPDATE {self._commits.sql} SET epoch = {epoch:d}, at = now() WHERE {self._mine}")
+        run(cursor, f"UPDATE {self._commits.sql} SET epoch = {epoch:d}, at = now() WHERE {self._of_this_run}")
 
     def _stage(self, cursor: Cursor, rows: Sequence[pa.RecordBatch]) -> None:
         """The rows in a table of this transaction alone."""
@@ -194,7 +194,7 @@ class PostgresSink(StagedSink):
     def close(self) -> None:
         if not self._lasting and not self._maintained:  # nobody will ask for the numbers of this run
             self._database.transaction(
-                lambda cursor: run(cursor, f"DELETE FROM {self._commits.sql} WHERE {self._mine}")
+                lambda cursor: run(cursor, f"DELETE FROM {self._commits.sql} WHERE {self._of_this_run}")
             )
         self._database.close()
 
@@ -296,7 +296,7 @@ class PostgresSink(StagedSink):
     def _has_unique(self, cursor: Cursor, version: int) -> bool:
         """A unique index that takes two rows with the same key for one, NULL or not."""
         nulls = "bool_or(i.indnullsnotdistinct)" if version >= _NULLS_IN_KEYS else "false"
-        found = query(
+        indexes = query(
             cursor,
             f"SELECT array_agg(a.attname::text), bool_and(a.attnotnull) OR {nulls} FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])"
@@ -304,7 +304,7 @@ class PostgresSink(StagedSink):
             " AND i.indpred IS NULL AND i.indexprs IS NULL GROUP BY i.indexrelid",
             self._table.sql,
         )
-        return any(set(names) == set(self._key) and safe for names, safe in found)
+        return any(set(names) == set(self._key) and safe for names, safe in indexes)
 
     def _reject_lost(self) -> None:
         raise SinkError(
@@ -321,7 +321,7 @@ class PostgresSink(StagedSink):
         return f'"table" = {literal(self._table.name)}'
 
     @property
-    def _mine(self) -> str:
+    def _of_this_run(self) -> str:
         return f"{self._of_table} AND run = {literal(self.run)}"
 
 
