@@ -24,7 +24,7 @@ def running() -> tuple[Trial, ScheduledJoinState]:
         for push in cut(trial.random, trial.rows):
             trial.push(push)
             state = trial.group.work.state
-            if state.found and any(account.shed.total for account in state.accounts.values()):
+            if state.pairs and any(account.shed.total for account in state.accounts.values()):
                 return trial, state
         trial.group.close()
     pytest.fail("nothing was found, or nothing was lost")
@@ -45,7 +45,7 @@ def test_every_class_of_it_comes_back_as_it_was(monkeypatch: pytest.MonkeyPatch)
 
 
 def _names(state: ScheduledJoinState) -> set[str]:
-    parts = [*state.sides, state.backlog, *state.backlog.sides, state.policy, *state.found, *state.accounts.values()]
+    parts = [*state.sides, state.backlog, *state.backlog.sides, state.policy, *state.pairs, *state.accounts.values()]
     parts += [account.shed for account in state.accounts.values()]
     return {type(part).__name__ for part in parts}
 

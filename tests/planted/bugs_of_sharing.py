@@ -77,8 +77,8 @@ SHARING: Final = (
     Bug(
         "counting_query_sees_rows_before_it_came",
         "kernels/shared_join/narrow_rows.py",
-        "mine &= older >= self.begin",
-        "mine &= pairs.ta >= self.begin",
+        "wanted &= older >= self.begin",
+        "wanted &= pairs.ta >= self.begin",
         "a query that is added has pairs with rows from before",
     ),
     Bug(
@@ -98,8 +98,8 @@ SHARING: Final = (
     Bug(
         "columns_carried_over_by_place",
         "kernels/shared_join/carry.py",
-        "known.get(name, column)",
-        "known.get(old.columns[min(new.columns.index(name), len(old.columns) - 1)], column)",
+        "old_columns.get(name, column)",
+        "old_columns.get(old.columns[min(new.columns.index(name), len(old.columns) - 1)], column)",
         "after a query has come or gone others show values of another column",
     ),
     Bug(
@@ -266,8 +266,8 @@ SHARING: Final = (
     Bug(
         "pairs_of_those_who_wait_forgotten",
         "pipeline/scheduled_join.py",
-        "begun.policy, begun.found = state.policy, state.found",
-        "begun.policy, begun.found = state.policy, []",
+        "begun.policy, begun.pairs = state.policy, state.pairs",
+        "begun.policy, begun.pairs = state.policy, []",
         "a query that is behind loses pairs when another one comes or goes",
     ),
     Bug(

@@ -74,10 +74,10 @@ class ScheduledGroup(GroupPipeline):
 
     def _take_in(self) -> bool:
         subplan = self.subplan
-        found = subplan.gates.next_step()
-        if found is None:
+        next_step = subplan.gates.next_step()
+        if next_step is None:
             return False
-        before, frontier, origin = found
+        before, frontier, origin = next_step
         step = Step(before, frontier, origin, subplan.state.part.open_ids)
         brought = {name: subplan.gates.release(name, frontier) for name in subplan.inputs}
         deltas = Stage(self._below).advance(subplan.state.whole, brought, step, subplan.gates.last_used).deltas

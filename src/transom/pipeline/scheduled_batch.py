@@ -35,5 +35,5 @@ class ScheduledBatch:
     @classmethod
     def of(cls, frames: Iterable[Frame]) -> ScheduledBatch | None:
         """What came of it, if it did."""
-        found = next((each.about for each in frames if each.kind == _KIND), None)
-        return None if found is None else cls(found["now"], found["speed"], found["all"])
+        about = next((each.about for each in frames if each.kind == _KIND), None)
+        return None if about is None else cls(about["now"], about["speed"], about["all"])

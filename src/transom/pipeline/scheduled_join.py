@@ -132,17 +132,17 @@ class ScheduledJoin:
         for name, lengths in windows.items():
             accounts[name] = state.accounts.get(name) or QueryAccount(list(lengths), frontier)
         begun = self._begun(state.sides, accounts)
-        begun.policy, begun.found = state.policy, state.found
+        begun.policy, begun.pairs = state.policy, state.pairs
         begun.backlog.recent = state.backlog.recent
         self.resume(begun)
         self.work.keep_within_windows()
 
     def _windows(self) -> dict[str, tuple[int, int]]:
-        found = {}
+        windows = {}
         for runner in self.runners:
             left, right = (length_of(window, self._tick) for window in runner.spec.of_join.windows)
-            found[runner.spec.name] = left, right
-        return found
+            windows[runner.spec.name] = left, right
+        return windows
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -160,10 +160,10 @@ class ScheduledJoin:
 
     def do(self, deadline: int | None) -> bool:
         """Work until then, or until all is done."""
-        before, started = self.work.found, time.perf_counter()
+        before, started = self.work.pair_count, time.perf_counter()
         worked = self.work.work(deadline)
         self.counters.seconds += time.perf_counter() - started
-        self.counters.rows_out += self.work.found - before
+        self.counters.rows_out += self.work.pair_count - before
         return worked
 
     def _emit(self, gates: InputGates, last_used: int, emit_rows: Emit) -> bool:
@@ -181,9 +181,9 @@ class ScheduledJoin:
             if before < frontier:
                 by_span.setdefault((before, frontier), []).append((here[name], level))
         for (before, frontier), going in sorted(by_span.items(), key=lambda each: min(each[1])):
-            found = self.work.pairs(before, frontier, max(level for _, level in going))
+            all_pairs = self.work.pairs(before, frontier, max(level for _, level in going))
             runners = {index: self.runners[index] for index, _ in sorted(going)}
-            pairs = {columns: picked(found, columns) for columns in {runner.read for runner in runners.values()}}
+            pairs = {columns: picked(all_pairs, columns) for columns in {runner.read for runner in runners.values()}}
             for index, runner in runners.items():
                 step = Step(before, frontier, origin, runner.state.part.open_ids, last_row=gates.last_row)
                 emit_rows(index, runner.step(pairs[runner.read], {}, step, last_used))
@@ -192,9 +192,9 @@ class ScheduledJoin:
 
     def forget(self, origin: int | None) -> None:
         """What nobody needs any more."""
-        known = [at for at in self._reached(origin) if at is not None]
-        if len(known) == len(self.work.state.accounts):
-            self.work.forget(min(known))
+        instants = [at for at in self._reached(origin) if at is not None]
+        if len(instants) == len(self.work.state.accounts):
+            self.work.forget(min(instants))
 
     def _reached(self, origin: int | None) -> list[int | None]:
         return [origin if each.frontier is None else each.frontier for each in self.work.state.accounts.values()]
@@ -218,9 +218,9 @@ class ScheduledJoin:
 
 def sides_of(root: Operator, part: Part, deltas: Sequence[Brought]) -> list[Delta]:
     """What came for both sides of the join, of what the operators below it gave."""
-    found = []
+    sides = []
     for window in root.inputs:
         delta = deltas[part.number[id(window)]]
         assert isinstance(delta, Delta)
-        found.append(delta)
-    return found
+        sides.append(delta)
+    return sides

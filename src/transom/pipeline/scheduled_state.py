@@ -38,8 +38,8 @@ class FoundPairs:
 
     def within(self, left: int, right: int) -> FoundPairs:
         """Of whatever level, those whose older row is no older than that."""
-        mine = (self.age < left) & (self.age > -right)
-        return FoundPairs(0, *(column[mine] for column in self._columns))
+        within = (self.age < left) & (self.age > -right)
+        return FoundPairs(0, *(column[within] for column in self._columns))
 
     @property
     def _columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
@@ -120,7 +120,7 @@ class ScheduledJoinState:
     backlog: Backlog
     policy: PolicyState
     accounts: dict[str, QueryAccount]
-    found: list[FoundPairs] = field(default_factory=list)
+    pairs: list[FoundPairs] = field(default_factory=list)
 
 
 @dataclass

@@ -107,7 +107,7 @@ class ScheduledWork:
         self._kernel = kernel
         self._keyed = None if not kernel.left_keys else KeyedSides(kernel, state.sides)
         self._measurements = measurements
-        self.found = 0
+        self.pair_count = 0
         self._processed = np.zeros(len(state.accounts), dtype=np.int64)
         self._group_of = {
             name: next(group for group, end in enumerate(groups.ends) if level <= end)
@@ -179,11 +179,11 @@ class ScheduledWork:
 
     def _do(self, run: WorkRun) -> int:
         """The first rows of a run, with their part of the rows of the other side; how many rows that were."""
-        mine, others = self.state.sides[run.side], self.state.sides[1 - run.side]
+        own, others = self.state.sides[run.side], self.state.sides[1 - run.side]
         lo, hi = (self.levels.reach[level][1 - run.side] for level in (run.done, run.target))
         looked_at = 0
         if lo < hi and len(others):
-            t = mine.t[run.first - mine.first : run.stop - mine.first]
+            t = own.t[run.first - own.first : run.stop - own.first]
             begin, end = partners(t, others, run.side == 1, lo, hi)
             of_keys = None if self._keyed is None else self._keyed.ranges(run.side, run.first, begin, end)
             counts = end - begin if of_keys is None else of_keys.counts
@@ -199,9 +199,9 @@ class ScheduledWork:
         self._processed[self.levels.span(run.done, run.target)] += run.rows
         return run.rows
 
-    def _find(self, run: WorkRun, mine: Int64s, others: Int64s) -> None:
+    def _find(self, run: WorkRun, own: Int64s, others: Int64s) -> None:
         """Rows of a run, each with a partner."""
-        left, right = (mine, others) if run.side == 0 else (others, mine)
+        left, right = (own, others) if run.side == 0 else (others, own)
         sides = self.state.sides
         if self._keyed is not None:
             left, right = self._keyed.equal(left, right)
@@ -212,9 +212,9 @@ class ScheduledWork:
         if not len(left):
             return
         t_left, t_right = sides[0].at(left), sides[1].at(right)
-        found = FoundPairs(run.done, left, right, np.maximum(t_left, t_right), t_right - t_left)
-        self.state.found.append(found)
-        self.found += len(left)
+        of_run = FoundPairs(run.done, left, right, np.maximum(t_left, t_right), t_right - t_left)
+        self.state.pairs.append(of_run)
+        self.pair_count += len(left)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -233,10 +233,10 @@ class ScheduledWork:
     def pairs(self, before: int, frontier: int, level: int) -> Delta:
         """What was found up to a level of rows that came between two instants, in that order."""
         parts: list[list[Int64s]] = []
-        for found in self.state.found:
-            first, last = (int(np.searchsorted(found.ta, t)) for t in (before, frontier))
-            if found.done < level and first < last:
-                columns = (found.left, found.right, found.ta, found.age)
+        for of_run in self.state.pairs:
+            first, last = (int(np.searchsorted(of_run.ta, t)) for t in (before, frontier))
+            if of_run.done < level and first < last:
+                columns = (of_run.left, of_run.right, of_run.ta, of_run.age)
                 parts.append([column[first:last] for column in columns])
         if not parts:
             none = no_int64s()
@@ -254,16 +254,16 @@ class ScheduledWork:
                 side.drop_until(behind - reach)
         if self._keyed is not None:
             self._keyed.forget()
-        self.state.found = [
-            found if found.ta[0] >= behind else found.from_on(behind)
-            for found in self.state.found
-            if found.ta[-1] >= behind
+        self.state.pairs = [
+            of_run if of_run.ta[0] >= behind else of_run.from_on(behind)
+            for of_run in self.state.pairs
+            if of_run.ta[-1] >= behind
         ]
 
     def keep_within_windows(self) -> None:
         """Other queries have gone: what they alone had found is of no use."""
-        found = [each.within(*self.levels.reach[-1]) for each in self.state.found]
-        self.state.found = [each for each in found if len(each.ta)]
+        narrowed = [each.within(*self.levels.reach[-1]) for each in self.state.pairs]
+        self.state.pairs = [each for each in narrowed if len(each.ta)]
 
     def ledger_of(self, name: str) -> WorkLedger:
         """Pairs of a row and the query, since it came."""

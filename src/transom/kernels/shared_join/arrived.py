@@ -80,18 +80,18 @@ class ArrivedRows:
         self.base = self.first
 
 
-def partners(mine: Int64s, others: ArrivedRows, come_last: bool, lo: int, hi: int) -> tuple[Int64s, Int64s]:
-    """For rows that came at times `mine`: where those rows of the other side begin and end that are `lo` to `hi` older.
+def partners(times: Int64s, others: ArrivedRows, come_last: bool, lo: int, hi: int) -> tuple[Int64s, Int64s]:
+    """For rows that came at `times`: where those rows of the other side begin and end that are `lo` to `hi` older.
 
     Of one instant all rows of one side come before those of the other: with `come_last` rows of the same time are met
-    by mine, otherwise they have not come yet.
+    by them, otherwise they have not come yet.
     """
     t = others.t
-    begin = np.searchsorted(t, mine - hi, side="right")
+    begin = np.searchsorted(t, times - hi, side="right")
     if lo:
-        end = np.searchsorted(t, mine - lo, side="right")
+        end = np.searchsorted(t, times - lo, side="right")
     else:
-        end = np.searchsorted(t, mine, side="right" if come_last else "left")
+        end = np.searchsorted(t, times, side="right" if come_last else "left")
     return begin + others.first, np.maximum(begin, end) + others.first
 
 
@@ -102,6 +102,6 @@ def spread(first: int, begin: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     [[5, 5, 6], [0, 1, 2]]
     """
     counts = end - begin
-    mine = np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts)
+    rows = np.repeat(np.arange(first, first + len(counts), dtype=np.int64), counts)
     starts = np.cumsum(counts) - counts
-    return mine, np.arange(len(mine), dtype=np.int64) - np.repeat(starts - begin, counts)
+    return rows, np.arange(len(rows), dtype=np.int64) - np.repeat(starts - begin, counts)

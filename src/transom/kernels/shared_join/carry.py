@@ -56,8 +56,8 @@ def carried_rows(rows: RowStore, old: KeptSide, new: KeptSide) -> RowStore:
     """Rows that were kept in the columns of `old`, in those of `new`."""
     if old.columns == new.columns:
         return rows
-    known = dict(zip(old.columns, rows.columns, strict=False))
+    old_columns = dict(zip(old.columns, rows.columns, strict=False))
     fresh = RowStore.of(new.types)
     fresh.reserve(rows.capacity)
-    columns = [known.get(name, column) for name, column in zip(new.columns, fresh.columns, strict=True)]
+    columns = [old_columns.get(name, column) for name, column in zip(new.columns, fresh.columns, strict=True)]
     return RowStore(rows.capacity, columns)

@@ -72,12 +72,12 @@ class KeyRanges:
 
     def pairs(self, first: int, rows: int) -> tuple[Int64s, Int64s]:
         """The first rows, which have the numbers from `first` on, each with its partners from the oldest on."""
-        mine, others = [no_int64s()], [no_int64s()]
+        own, others = [no_int64s()], [no_int64s()]
         for run, begin, end in self.parts:
             numbers, places = spread(first, begin[:rows], end[:rows])
-            mine.append(numbers)
+            own.append(numbers)
             others.append(run.numbers[places])
-        left, right = np.concatenate(mine), np.concatenate(others)
+        left, right = np.concatenate(own), np.concatenate(others)
         order = np.lexsort((right, left))
         return left[order], right[order]
 

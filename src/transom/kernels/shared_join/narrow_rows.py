@@ -83,8 +83,8 @@ class _Arrived:
     def ends(self, numbers: Int64s) -> Int64s:
         """When the rows of these numbers came: before anything of this step, at a time of it, or not yet."""
         at = numbers - self.first
-        known = np.minimum(np.maximum(at, 0), max(len(self.t) - 1, 0))
-        times = self.t[known] if len(self.t) else np.zeros(len(at), dtype=np.int64)
+        indexes = np.minimum(np.maximum(at, 0), max(len(self.t) - 1, 0))
+        times = self.t[indexes] if len(self.t) else np.zeros(len(at), dtype=np.int64)
         return np.where(at < 0, -OPEN_END, np.where(at < len(self.t), times, OPEN_END))
 
 
@@ -118,10 +118,10 @@ class NarrowRowsKernel:
         numbers = [self._last_numbers(pairs, side) for side in self.sides]
         by_count = np.minimum(*(came.ends(at) for came, at in zip(arrived, numbers, strict=True)))
         te = np.minimum(by_time, by_count)
-        mine = te > pairs.ta
+        wanted = te > pairs.ta
         if self.begin is not None:
-            mine &= older >= self.begin
-        rows = np.flatnonzero(mine)
+            wanted &= older >= self.begin
+        rows = np.flatnonzero(wanted)
         te, by_time, ta = te[rows], by_time[rows], pairs.ta[rows]
         numbers = [at[rows] for at in numbers]
         # Somebody who has not come yet may end the pair, but not before `frontier`.
@@ -140,14 +140,14 @@ class NarrowRowsKernel:
 
     def _arrived(self, state: NarrowRowsState, counted: Sequence[Delta]) -> list[_Arrived]:
         brought = iter(counted)
-        found = []
+        arrived = []
         for index, side in enumerate(self.sides):
             t, first = no_int64s(), state.seen[index]
             if side.rows is not None and len(rows := next(brought)):
                 t, first = rows.ta, rows.values.column(rows.values.num_columns - 1)[0].as_py()
                 state.seen[index] = first + len(t)
-            found.append(_Arrived(first, t))
-        return found
+            arrived.append(_Arrived(first, t))
+        return arrived
 
     def _last_numbers(self, pairs: Delta, side: SideWindow) -> Int64s:
         """The number of the row that ends each pair's row of this side."""
@@ -169,16 +169,16 @@ class NarrowRowsKernel:
 
     def _close(self, state: NarrowRowsState, arrived: Sequence[_Arrived], step: Step) -> Ends:
         """End the open pairs that a row which came, or time, has ended: at the first of these."""
-        found: list[tuple[Int64s, Int64s]] = []
+        ended_rows: list[tuple[Int64s, Int64s]] = []
         for index, came in enumerate(arrived):
             if len(came.t):
                 slots, numbers = state.waiting[index].leave(Ends(), came.first + len(came.t))
-                found.append((slots, came.ends(numbers)))
-        found.append(state.waiting[BY_TIME].leave(Ends(), step.frontier))
-        slots = np.concatenate([part[0] for part in found])
+                ended_rows.append((slots, came.ends(numbers)))
+        ended_rows.append(state.waiting[BY_TIME].leave(Ends(), step.frontier))
+        slots = np.concatenate([part[0] for part in ended_rows])
         if not len(slots):
             return Ends()
-        te = np.concatenate([part[1] for part in found])
+        te = np.concatenate([part[1] for part in ended_rows])
         order = np.lexsort((te, slots))
         ended, first = np.unique(slots[order], return_index=True)
         te = te[order][first]

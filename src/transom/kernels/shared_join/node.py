@@ -51,13 +51,13 @@ class SharedJoin(OfTwo, Relation):
     @cached_property
     def indexes(self) -> tuple[int, ...]:
         """Of every column but the age, where it is in the two streams side by side."""
-        found: list[int] = []
+        indexes: list[int] = []
         for number, side in zip(NUMBERS, self.inputs, strict=True):
             counted = isinstance(side, CountedWindow)
             count = len(side.schema) - counted
-            known = len([index for index in found if index >= 0])
-            found += [*self.kept[known : known + count], *[number] * counted]
-        return tuple(found)
+            taken = len([index for index in indexes if index >= 0])
+            indexes += [*self.kept[taken : taken + count], *[number] * counted]
+        return tuple(indexes)
 
     @cached_property
     def side_columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
