@@ -20,6 +20,7 @@ from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.jit import jit
 from transom.kernels.sound import listed
+from transom.kernels.time_order import time_order
 from transom.state.checks import need, within
 from transom.state.slots import grown
 
@@ -188,7 +189,7 @@ def _sorted_run(parts: list[EndRun]) -> EndRun:
     slots = np.concatenate([part.slots for part in parts])
     if (te[1:] >= te[:-1]).all():
         return EndRun(te, slots)
-    order = np.argsort(te, kind="stable")
+    order = time_order(te)
     return EndRun(te[order], slots[order])
 
 
