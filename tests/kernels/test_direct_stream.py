@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, no_open_ids
+from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Halves, no_open_ids
 from transom.core.schema import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
@@ -84,6 +84,31 @@ def test_they_are_what_counting_gives(change: str, kind: str, seed: int) -> None
             mine = codec.decode(codec.encode(mine), STATE_CLASSES)
         before = frontier
     assert reported > 100 and isinstance(mine, AliveRows) and state_rows(mine) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_made_of_two_are_compared_by_what_they_are_made_of(seed: int) -> None:
+    """Rows with the same name are not looked at twice, those of other names may be equal, and some miss a half."""
+    random = Random(seed)
+    schema = Schema.of(("a", INTEGER), ("b", VARCHAR), ("c", INTEGER), ("d", VARCHAR)).arrow()
+    pool = [(random.choice((0, 1, None)), random.choice(VALUES[VARCHAR])) for _ in range(5)]
+    sides = np.array([0, 0, 1, 1], dtype=np.uint8)
+    direct, counted = DirectStreamKernel("changes", schema), ToStreamKernel("changes", schema)
+    mine, theirs = direct.start(), counted.start()
+    for before in range(0, 60, 3):
+        names = np.array([[random.choice((MISSING, *range(5))) for _ in range(20)] for _ in range(2)])
+        halves = [[pool[name] if name != MISSING else (None, None) for name in side] for side in names.tolist()]
+        values = pa.RecordBatch.from_pylist(
+            [dict(zip("abcd", left + right, strict=True)) for left, right in zip(*halves, strict=True)], schema
+        )
+        ta = np.array([random.randrange(before, before + 3) for _ in range(20)], dtype=np.int64)
+        te = ta + np.array([random.randint(1, 6) for _ in ta])
+        if random.random() < 0.3:  # of some nobody says what they are made of
+            names[:, ::3] = NAMELESS
+        rows = Delta(values, ta, te, no_open_ids(20), before + 3, halves=Halves(sides, names))
+        step = Step(before, before + 3, 0, OpenIdPool())
+        found, expected = direct.step(mine, (rows,), step), counted.step(theirs, (replace(rows, halves=None),), step)
+        assert found.values.to_pylist() == expected.values.to_pylist() and found.t.tolist() == expected.t.tolist()
 
 
 @pytest.mark.parametrize("change", ["istream", "dstream", "changes"])

@@ -94,15 +94,15 @@ OUTER_JOINS: Final = (
     Bug(
         "timer_not_set_again",
         "kernels/outer_join/watch.py",
-        "            marks[slot, TIMER] = NONE\n            settle(",
-        "            settle(",
+        "            marks[slot, TIMER] = NONE\n            looked_at",
+        "            looked_at",
         "a cover that grew runs out and nobody notices",
     ),
     Bug(
         "null_key_lost",
         "kernels/outer_join/outer_join.py",
-        "if null.any():",
-        "if null.all():",
+        "if not null.any():",
+        "if not null.all():",
         "a row with a NULL in the key is missing, unless all rows of the step have one",
     ),
     Bug(
@@ -136,8 +136,8 @@ OUTER_JOINS: Final = (
     Bug(
         "nulls_for_a_while_only",
         "kernels/outer_join/outer_join.py",
-        "lonely = replace(lonely, te=forever(len(lonely)))",
-        "lonely = replace(lonely)",
+        "te = forever(len(lonely)) if self.stays else lonely.te",
+        "te = lonely.te",
         "a row with a NULL in the key goes when nothing more could match it",
     ),
     Bug(
@@ -146,6 +146,41 @@ OUTER_JOINS: Final = (
         "        stay = te == FOREVER\n",
         "        stay = te > FOREVER\n",
         "that a row stays is told as if it left at the end of time",
+    ),
+    Bug(
+        "names_of_rows_outlive_a_restart",
+        "kernels/record_store.py",
+        "records[side][records[side] >= 0] = NAMELESS",
+        "pass",
+        "after a restart rows are taken for others that have their numbers now",
+    ),
+    Bug(
+        "half_that_is_missing_copied",
+        "kernels/record_store.py",
+        "                there = np.int64(name_of(at, row, side) != MISSING)",
+        "                there = np.int64(1)",
+        "a row without a partner is shown with values where it has none",
+    ),
+    Bug(
+        "name_of_the_other_half",
+        "kernels/to_stream/direct_stream.py",
+        "(a_left, b_left) if columns[column, SIDE] == 0",
+        "(a_left, b_left) if columns[column, SIDE] == 1",
+        "changes of one instant that share a row are in no order, or cancel though they differ",
+    ),
+    Bug(
+        "texts_left_behind_as_they_move",
+        "kernels/record_store.py",
+        "        store_word(record + at.texts, used)\n        used += left\n",
+        "        used += left\n",
+        "texts of rows that are alive turn into pieces of others when there is room to be made",
+    ),
+    Bug(
+        "last_digit_of_time_left_out",
+        "kernels/time_order.py",
+        "    for number in range(passes):\n",
+        "    for number in range(max(1, passes - 1)):\n",
+        "what happened within a step that spans much time is emitted in no order",
     ),
     Bug(
         "bound_below_an_aggregate",

@@ -285,8 +285,8 @@ LIFETIMES: Final = (
     Bug(
         "ghost_kept",
         "kernels/kernel.py",
-        "step.frontier, ends), ta < te), open_id",
-        "step.frontier, ends), ta <= te), open_id",
+        "step.frontier, ends, halves), ta < te), open_id",
+        "step.frontier, ends, halves), ta <= te), open_id",
         "a row that ends when it begins is shown to the user",
     ),
     Bug(

@@ -13,6 +13,7 @@ Invariants, for a step from `before` to `frontier`:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 from transom.core.time import FOREVER
 
 Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 
 NO_OPEN_ID: Final = -1
 
@@ -75,9 +77,33 @@ class Ends:
         return np.concatenate([c[0] for c in self.chunks]), np.concatenate([c[1] for c in self.chunks])
 
 
+MISSING: Final = -1
+NAMELESS: Final = -2
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Of which two rows each row is made, as joins make them.
+
+    `sides[c]`: the side, 0 or 1, that column c is of. `names[side, i]`: the row of that side that row i is made of. Of
+    the same name are only rows that have the same values in the columns of the side, up to the step in which the last
+    of them has ended; those of the name MISSING are NULL in all of them. Of those that are NAMELESS nothing is known.
+    """
+
+    sides: Bytes
+    names: Int64s
+
+    def of_columns(self, columns: Sequence[int]) -> Halves:
+        return Halves(self.sides[np.asarray(columns, dtype=np.int64)], self.names)
+
+
 @dataclass(frozen=True)
 class Delta:
-    """Rows of a relation: `values` (Arrow columns), their lifetimes, and the ends of earlier rows."""
+    """Rows of a relation: `values` (Arrow columns), their lifetimes, and the ends of earlier rows.
+
+    `halves` says what the values show as well, for those who then need not look at all of them; whoever makes other
+    rows of these may leave it out.
+    """
 
     values: pa.RecordBatch
     ta: Int64s
@@ -85,6 +111,7 @@ class Delta:
     open_id: Int64s
     frontier: int
     ends: Ends = Ends()
+    halves: Halves | None = None
 
     def __len__(self) -> int:
         return len(self.ta)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta
+from transom.core.delta import NO_OPEN_ID, Delta, Ends, Halves, Int64s, StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.decisions import Decisions
 from transom.kernels.taken import taken_rows
@@ -74,10 +74,13 @@ def select_rows(delta: Delta, mask: npt.NDArray[np.bool_]) -> Delta:
         return delta
     rows = np.flatnonzero(mask)
     values = taken_rows(delta.values, rows)
-    return Delta(values, delta.ta[rows], delta.te[rows], delta.open_id[rows], delta.frontier, delta.ends)
+    halves = None if delta.halves is None else Halves(delta.halves.sides, delta.halves.names[:, rows])
+    return Delta(values, delta.ta[rows], delta.te[rows], delta.open_id[rows], delta.frontier, delta.ends, halves)
 
 
-def open_rows(values: pa.RecordBatch, ta: Int64s, te: Int64s, step: Step, ends: Ends) -> tuple[Delta, Int64s]:
+def open_rows(
+    values: pa.RecordBatch, ta: Int64s, te: Int64s, step: Step, ends: Ends, halves: Halves | None = None
+) -> tuple[Delta, Int64s]:
     """Rows whose `te` is OPEN_END get an open row id each, ghosts are left out.
 
     Returns the delta, and for every given row its open row id (NO_OPEN_ID for determined rows and ghosts).
@@ -88,7 +91,7 @@ def open_rows(values: pa.RecordBatch, ta: Int64s, te: Int64s, step: Step, ends: 
     if count:
         open_id[still_open] = step.open_ids.take(count)
         te = np.where(still_open, FOREVER, te)
-    return select_rows(Delta(values, ta, te, open_id, step.frontier, ends), ta < te), open_id
+    return select_rows(Delta(values, ta, te, open_id, step.frontier, ends, halves), ta < te), open_id
 
 
 OPEN_END = np.iinfo(np.int64).max  # within a kernel: an end that this step did not bring

@@ -151,7 +151,7 @@ class RecordRing:
     @staticmethod
     def of(types: Sequence[pa.DataType]) -> RecordRing:
         """An empty ring for rows of these types."""
-        return RecordRing(np.zeros(0, dtype=_record(types)), np.zeros(len(types), dtype=np.uint8))
+        return RecordRing(np.zeros(0, dtype=record_dtype(types)), np.zeros(len(types), dtype=np.uint8))
 
     @property
     def capacity(self) -> int:
@@ -242,35 +242,51 @@ class RecordRing:
             self.first = int(self.records["texts"][oldest])
 
     def gather(
-        self, slots: Int64s, types: Sequence[pa.DataType], columns: Sequence[int] | None = None
+        self,
+        slots: Int64s,
+        types: Sequence[pa.DataType],
+        columns: Sequence[int] | None = None,
+        before: int = 0,
+        behind: int = 0,
     ) -> list[pa.Array]:
-        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times."""
-        rows = len(slots)
-        all_columns = self._columns
-        wanted = range(len(all_columns)) if columns is None else columns
+        """The rows in these slots as Arrow arrays, some columns of them or all; a slot may be asked for many times.
+
+        So many rows of NULLs are `before` and `behind` them.
+        """
+        rows = before + len(slots) + behind
+        wanted = range(self.width) if columns is None else columns
         values: dict[int, Array] = {}
         valid: dict[int, Bytes] = {}
         copies: list[tuple[int, int, int]] = []
         offsets: dict[int, int] = {}
-        room = _Room(sum(all_columns[n].width + 1 for n in wanted) * rows, 2 * len(wanted))
+        room = _Room(sum(self._columns[n].width + 1 for n in wanted) * rows, 2 * len(wanted))
         for number in dict.fromkeys(wanted):
-            column = all_columns[number]
+            column = self._columns[number]
             if column.dtype is not None:
                 values[number], address = room.take(rows, column.dtype)
-                copies.append((column.width, column.offset, address))
+                copies.append((column.width, column.offset, address + before * column.width))
+                values[number][:before] = values[number][rows - behind :] = np.zeros((), column.dtype)
             else:
-                values[number], offsets[number] = room.take(rows + 1, _OFFSETS)
-                values[number][0] = 0
+                values[number], address = room.take(rows + 1, _OFFSETS)
+                offsets[number] = address + before * _OFFSETS.itemsize
+                values[number][: before + 1] = 0
             if self.nullable[number]:
                 valid[number], address = room.take(rows, _BYTES)
-                copies.append((1, column.valid, address))
+                copies.append((1, column.valid, address + before))
+                valid[number][:before] = valid[number][rows - behind :] = 0
         texts = self._copied(slots, copies, offsets)
+        others = _bits(before, len(slots), behind) if before or behind else None
         arrays = []
         for number, type_ in zip(wanted, types, strict=True):
-            if all_columns[number].dtype is not None:
-                arrays.append(fixed_array(type_, values[number], valid.get(number)))
-                continue
-            buffers = [bitmap_of(valid.get(number)), pa.py_buffer(values[number]), pa.py_buffer(texts[number])]
+            bitmap = bitmap_of(valid[number]) if number in valid else others
+            of_column = values[number]
+            if self._columns[number].dtype is None:
+                of_column[rows - behind + 1 :] = of_column[rows - behind]
+                buffers = [bitmap, pa.py_buffer(of_column), pa.py_buffer(texts[number])]
+            else:
+                if self._columns[number].is_boolean:
+                    of_column = np.packbits(of_column, bitorder="little")
+                buffers = [bitmap, pa.py_buffer(of_column)]
             arrays.append(pa.Array.from_buffers(type_, rows, buffers))
         return arrays
 
@@ -333,7 +349,7 @@ class RecordRing:
 
     def carried(self, slots: Int64s, columns: Sequence[int | None], types: Sequence[pa.DataType]) -> RecordRing:
         """The rows of these slots, from the oldest to the newest, where they are, in these columns; None: a new one."""
-        fresh = RecordRing(aligned_zeros(self.capacity, _record(types)), np.zeros(len(types), dtype=np.uint8))
+        fresh = RecordRing(aligned_zeros(self.capacity, record_dtype(types)), np.zeros(len(types), dtype=np.uint8))
         picked = [(column, type_) for column, type_ in zip(columns, types, strict=True) if column is not None]
         for part in np.split(slots, np.flatnonzero(np.diff(slots) != 1) + 1):  # where the ring begins again
             for first in range(0, len(part), MANY):
@@ -359,9 +375,16 @@ class RecordRing:
         self.records = records
 
 
-def _record(types: Sequence[pa.DataType]) -> np.dtype[Any]:
-    """The widest values first, so that all are aligned."""
-    kept: list[tuple[str, Any]] = []
+def _bits(before: int, rows: int, behind: int) -> pa.Buffer:
+    """That there are values, but for rows before and behind others."""
+    there = np.zeros(before + rows + behind, dtype=np.uint8)
+    there[before : before + rows] = 1
+    return pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def record_dtype(types: Sequence[pa.DataType], more: Sequence[tuple[str, Any]] = ()) -> np.dtype[Any]:
+    """The widest values first, so that all are aligned; `more` fields besides."""
+    kept: list[tuple[str, Any]] = list(more)
     for number, type_ in enumerate(types):
         dtype = np.dtype(np.int32) if is_text(type_) else storage_dtype(type_)
         if dtype.itemsize == 16:

@@ -118,4 +118,5 @@ class ConsumerRunner:
 
 
 def picked(rows: Delta, columns: tuple[int, ...]) -> Delta:
-    return replace(rows, values=rows.values.select(columns))
+    halves = None if rows.halves is None else rows.halves.of_columns(columns)
+    return replace(rows, values=rows.values.select(columns), halves=halves)

@@ -24,7 +24,6 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised
 from transom.kernels.operator import Key
-from transom.kernels.row_store import RowStore
 from transom.kernels.to_stream.direct_stream import AliveRows, Mask, signs
 from transom.pipeline.answer import held_output
 from transom.pipeline.merge import entering, value_numbers
@@ -52,7 +51,7 @@ class NetEmit:
     key: Key | None
 
     def start(self) -> NetState:
-        return NetState(AliveRows(RowStore.of(self.schema.held().types)))
+        return NetState(AliveRows.of(self.schema.held().types))
 
     def next_timer(self, state: NetState) -> int:
         return state.alive.lifetimes.next_timer
@@ -81,7 +80,7 @@ class NetEmit:
             rows = Delta(values, rows.ta[which], rows.te[which], rows.open_id[which], rows.frontier)
         rows = replace(rows, values=as_compared(rows.values))
         self._note(state, np.ones(len(rows), dtype=np.bool_), rows.values.columns)
-        state.alive.keep(rows, rows.values, np.flatnonzero((rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)))
+        state.alive.keep(rows, rows.values.columns, np.flatnonzero((rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)))
 
     def _note(self, state: NetState, entered: Mask, columns: list[pa.Array]) -> None:
         if len(entered):

@@ -29,7 +29,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, no_int64s, no_open_ids
+from transom.core.delta import NO_OPEN_ID, Bytes, Delta, Ends, Halves, Int64s, no_int64s, no_open_ids
 from transom.kernels import scalar
 from transom.kernels.formula import NO_MEMBERS, Formula, formula, passing
 from transom.kernels.join.lazy_hash import LazySide
@@ -87,6 +87,13 @@ class JoinKernel(JoinPredicate):
         side = RingSide if self.tactic == "ring_hash" else LazySide
         types = self.schema.types
         return JoinState(side.of(types[: self.left_width], self.keyed), side.of(types[self.left_width :], self.keyed))
+
+    @cached_property
+    def sides(self) -> Bytes:
+        """Of which side each column of a pair is."""
+        sides = np.zeros(len(self.schema), dtype=np.uint8)
+        sides[self.left_width :] = 1
+        return sides
 
     @cached_property
     def _moulds(self) -> Moulds:
@@ -158,9 +165,10 @@ class JoinKernel(JoinPredicate):
             values = self._moulds.batch(state.addresses, np.ascontiguousarray(pairs[:2].T))
         if values is None:
             values = self.values(state.left, state.right, left, right)
+        halves = Halves(self.sides, pairs[:2])
         if not state.left.lifetimes.undetermined and not state.right.lifetimes.undetermined:
-            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier)
-        delta, open_id = open_rows(values, ta, te, step, Ends())
+            return Delta(values, ta, te, no_open_ids(len(ta)), step.frontier, halves=halves)
+        delta, open_id = open_rows(values, ta, te, step, Ends(), halves)
         is_open = open_id != NO_OPEN_ID
         if not is_open.all():
             left, right, open_id = left[is_open], right[is_open], open_id[is_open]

@@ -89,6 +89,17 @@ class LazySide(JoinSide):
         self.rows.write(slots, rows.columns)
         self.keys.write(slots, rows.key)
 
+    def gather_among_nulls(
+        self, positions: Int64s, types: Sequence[pa.DataType], before: int, behind: int
+    ) -> list[pa.Array]:
+        columns = self.rows.gather(positions, types)
+        if not before and not behind:
+            return columns
+        return [
+            pa.concat_arrays([pa.nulls(before, type_), column, pa.nulls(behind, type_)])
+            for column, type_ in zip(columns, types, strict=True)
+        ]
+
     def insert(self, rows: Arrivals) -> Int64s:
         """Positions of the rows in the order of time; nobody finds them before they are linked."""
         slots = self.pool.take(len(rows))

@@ -98,6 +98,11 @@ class RingSide(JoinSide):
         rows, keys = self.rows.picked(old, capacity), self.keys.picked(old, capacity)
         return RingSide(rows, keys, capacity, capacity - 1, 0, head, entries, first_pair, newest=self.alive)
 
+    def gather_among_nulls(
+        self, positions: Int64s, types: Sequence[pa.DataType], before: int, behind: int
+    ) -> list[pa.Array]:
+        return self.rows.gather(self.slots(positions), types, None, before, behind)
+
     def table(self) -> list[int]:
         """Where the sweep finds its chains."""
         return table_row(self.head, self.entries, self.mask, self.oldest, self.keys)

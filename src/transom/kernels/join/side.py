@@ -122,6 +122,12 @@ class JoinSide:
         """Some columns of the rows at these positions."""
         return self.rows.gather(self.slots(positions), [types[i] for i in columns], columns)
 
+    def gather_among_nulls(
+        self, positions: Int64s, types: Sequence[pa.DataType], before: int, behind: int
+    ) -> list[pa.Array]:
+        """The columns of the rows at these positions, with so many rows of NULLs before and behind them."""
+        raise NotImplementedError
+
 
 @jit
 def write_entries(slots, hashes, ta, te, open_id, entries, first_pair):  # type: ignore[no-untyped-def]

@@ -25,7 +25,6 @@ import pyarrow as pa
 from transom.core.delta import NO_OPEN_ID, Changelog, Delta
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.row_store import RowStore
 from transom.kernels.to_stream.direct_stream import AliveRows
 
 
@@ -34,7 +33,7 @@ class DeparturesKernel:
     schema: pa.Schema
 
     def start(self) -> AliveRows:
-        return AliveRows(RowStore.of(self.schema.types))
+        return AliveRows.of(self.schema.types)
 
     def next_timer(self, state: AliveRows) -> int:
         return state.lifetimes.next_timer
@@ -50,7 +49,9 @@ class DeparturesKernel:
         state.slots.give_back(slots)
         determined = rows.open_id == NO_OPEN_ID
         gone = np.flatnonzero(determined & (rows.te < step.frontier))
-        state.keep(rows, rows.values, np.flatnonzero(~determined | ((rows.te >= step.frontier) & (rows.te < FOREVER))))
+        state.keep(
+            rows, rows.values.columns, np.flatnonzero(~determined | ((rows.te >= step.frontier) & (rows.te < FOREVER)))
+        )
         arrived = pa.RecordBatch.from_arrays(rows.values.columns, schema=self.schema)
         at_once = arrived.take(pa.array(gone)) if len(gone) < len(rows) else arrived
         t = np.concatenate([te, rows.te[gone], rows.ta])

@@ -61,28 +61,28 @@ class OuterJoinTactic(PartnerTactic):
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """The key of the other side is NULL where a row is alone."""
-        found = super().keys_below(operator, key)
+        keys = super().keys_below(operator, key)
         kind = kind_of(operator)
-        if found is None or kind == "full":
+        if keys is None or kind == "full":
             return None
-        own = found[0] if kind == "left" else moved_right(found[1], operator)
-        return found if same_key(key, own) else None
+        own = keys[0] if kind == "left" else moved_right(keys[1], operator)
+        return keys if same_key(key, own) else None
 
     def answer_key(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
         """At an instant a row is alone or in pairs, never both. Rows of both sides that are alone may look alike."""
         return None if kind_of(operator) == "full" else self._key_of_pairs(operator, below)
 
     def _key_of_pairs(self, operator: Operator, below: Sequence[Key | None]) -> Key | None:
-        found = super().answer_key(operator, below)
-        if found is None:
+        of_pairs = super().answer_key(operator, below)
+        if of_pairs is None:
             return None
         left, right = below
         width = len(operator.inputs[0].schema)
         kind = kind_of(operator)
-        if kind == "left" and left is not None and set(left) <= set(found):
-            return found
-        if kind == "right" and right is not None and {width + at for at in right} <= set(found):
-            return found
+        if kind == "left" and left is not None and set(left) <= set(of_pairs):
+            return of_pairs
+        if kind == "right" and right is not None and {width + at for at in right} <= set(of_pairs):
+            return of_pairs
         return None
 
     def alive(self, operator: Operator, below: Sequence[Alive]) -> Alive:

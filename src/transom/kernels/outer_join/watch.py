@@ -57,8 +57,8 @@ class Watch:
     def owned_by(self, slots: Int64s) -> Int64s:
         """The open row ids of what is shown of these rows."""
         shown = self.marks[slots, SHOWN]
-        found: Int64s = shown[shown != NOT_SHOWN]
-        return found
+        open_ids: Int64s = shown[shown != NOT_SHOWN]
+        return open_ids
 
     def fit(self, side: JoinSide, oldest: int, newest: int) -> None:
         """Be as large as the side; in a ring, rows between these positions are in other slots then."""
@@ -144,20 +144,22 @@ def advance(  # type: ignore[no-untyped-def]
         marks[slot, COVER] = OPEN_END  # nothing more is said of it
         marks[slot, OPEN_PARTNERS] = 0
         marks[slot, TIMER] = NONE
+    looked_at = np.empty(most, dtype=np.int64)
+    n = 0
     if semi or not over:
-        for position in new:
-            settle(marks, entries, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
-        for i in range(closed.shape[1]):
-            settle(marks, entries, closed[0, i] & mask, closed[0, i], frontier, semi, over, rows, timers, ends, counts)
-        for i in range(pairs.shape[1]):
-            settle(marks, entries, pairs[0, i] & mask, pairs[0, i], frontier, semi, over, rows, timers, ends, counts)
-        for position in others:
-            settle(marks, entries, position & mask, position, frontier, semi, over, rows, timers, ends, counts)
+        for some in (new, closed[0], pairs[0], others):
+            looked_at[n : n + len(some)] = some
+            n += len(some)
     for i in range(due.shape[1]):
         slot = due[0, i] & mask
         if marks[slot, TIMER] == due[1, i]:  # or else it is that of a row that was here before
             marks[slot, TIMER] = NONE
-            settle(marks, entries, slot, due[0, i], frontier, semi, over, rows, timers, ends, counts)
+            looked_at[n] = due[0, i]
+            n += 1
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(marked + 8 * WIDTH * (looked_at[i + AHEAD] & mask))
+        settle(marks, entries, looked_at[i] & mask, looked_at[i], frontier, semi, over, rows, timers, ends, counts)
     return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
 
 

@@ -75,7 +75,10 @@ class ProjectKernel:
         (rows,) = inputs
         values = self._picked(rows.values) if self.picks is not None else self._computed(rows.values)
         if isinstance(rows, Delta):  # as `replace` does, which takes its time
-            return Delta(values, rows.ta, rows.te, rows.open_id, rows.frontier, rows.ends)
+            halves = rows.halves
+            if halves is not None:
+                halves = None if self.picks is None else halves.of_columns(self.picks)
+            return Delta(values, rows.ta, rows.te, rows.open_id, rows.frontier, rows.ends, halves)
         return (
             StreamDelta(values, rows.t, rows.frontier)
             if isinstance(rows, StreamDelta)

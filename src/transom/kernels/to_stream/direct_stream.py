@@ -20,24 +20,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta, no_int64s
+from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
-from transom.kernels.address import address_of, byte_at, int_at, word_at
-from transom.kernels.columns import Array, Bytes, alike, fixed_values, is_text, text_buffers, validity
+from transom.kernels.address import byte_at, int_at, word_at
+from transom.kernels.columns import alike
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
-from transom.kernels.row_store import RowStore
-from transom.kernels.taken import taken, taken_rows
+from transom.kernels.record_ring import fetch_record
+from transom.kernels.record_store import RecordStore, RowsBeside, name_of
+from transom.kernels.taken import taken
+from transom.kernels.time_order import time_order
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
@@ -45,16 +46,26 @@ Mask = npt.NDArray[np.bool_]
 
 SHORT = 16  # rows that are quickly put in order one by one
 MANY = 64  # rows of one instant that are worth to be sorted by words first
-WORD, WIDE, TEXT = range(3)  # kinds of columns that are compared: of one word, of two, of any number of bytes
+TEXT, WIDE = 0, 16  # kinds of columns; of other numbers their width, of floating ones it is negative
+KIND, SIDE, OFFSET, VALID_OFFSET, SOURCE, DATA, VALID = range(7)  # what is known of a column, in records and the batch
+NEVER_NULL = -1
+AHEAD = 32  # rows of which the records are fetched before they are looked at
 
 
 @dataclass
 class AliveRows:
     """The rows that are to leave, by slot."""
 
-    rows: RowStore
+    STATE_VERSION: ClassVar[int] = 2
+
+    rows: RecordStore
     slots: SlotPool = field(default_factory=SlotPool)
     lifetimes: LifetimeSet = field(default_factory=LifetimeSet)
+
+    @staticmethod
+    def of(types: Sequence[pa.DataType]) -> AliveRows:
+        """None, in columns of these types."""
+        return AliveRows(RecordStore.of(types))
 
     def check(self) -> None:
         need(self.rows.capacity >= self.slots.high)
@@ -64,8 +75,7 @@ class AliveRows:
         """The rows that end before `frontier`, by these ends or by what they said when they came, and when they do."""
         slots, te = self.leaving(ends, frontier)
         values = self.rows.gather(slots, types)
-        self.rows.free(slots)
-        self.slots.give_back(slots)
+        self.free(slots)
         return values, te
 
     def leaving(self, ends: Ends, frontier: int) -> tuple[Int64s, Int64s]:
@@ -73,18 +83,22 @@ class AliveRows:
         slots, te = self.lifetimes.leave(ends, frontier)
         stay = te == FOREVER
         if stay.any():
-            self.rows.free(slots[stay])
-            self.slots.give_back(slots[stay])
+            self.free(slots[stay])
             slots, te = slots[~stay], te[~stay]
         return slots, te
 
-    def keep(self, rows: Delta, values: pa.RecordBatch, which: Int64s) -> None:
-        """Some of the rows, with these values."""
+    def free(self, slots: Int64s) -> None:
+        self.rows.free(slots)
+        self.slots.give_back(slots)
+
+    def keep(self, rows: Delta, columns: Sequence[pa.Array], which: Int64s) -> None:
+        """Some of the rows, with the values of these columns."""
         if not len(which):
             return
+        batch = self.rows.beside(columns, rows.halves)
         slots = self.slots.take(len(which))
         self.rows.reserve(self.slots.high)
-        self.rows.write(slots, values.columns if len(which) == len(rows) else _picked(values, which))
+        self.rows.write(slots, batch, which)
         self.lifetimes.add(slots, rows.te[which], rows.open_id[which])
 
 
@@ -94,63 +108,51 @@ class DirectStreamKernel:
     schema: pa.Schema
 
     def start(self) -> AliveRows:
-        return AliveRows(RowStore.of(self.schema.types))
+        return AliveRows.of(self.schema.types)
 
     def next_timer(self, state: AliveRows) -> int:
         return state.lifetimes.next_timer
 
     def step(self, state: AliveRows, inputs: tuple[Delta], step: Step) -> StreamDelta:
         (rows,) = inputs
-        values = rows.values
+        columns = rows.values.columns
         if self._floating:  # as they are compared
-            values = pa.RecordBatch.from_arrays(normalised(values.columns), schema=values.schema)
+            columns = normalised(columns)
         slots, te = state.leaving(rows.ends, step.frontier)
         short = np.flatnonzero(rows.te < step.frontier)
         gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
+        gone, came = np.concatenate([~slots, short]), np.arange(len(rows))
         # Of what is not emitted only that is looked at which may cancel with what is.
-        gone = np.arange(len(gone_at)) if self.change != "istream" else np.flatnonzero(_among(gone_at, came_at))
-        came = None if self.change != "dstream" else np.flatnonzero(_among(came_at, gone_at))
-        earlier = gone[: np.searchsorted(gone, len(te))]
-        parts = [
-            state.rows.gather(slots[earlier], self.schema.types) if len(earlier) else None,
-            _picked(values, short[gone[len(earlier) :] - len(te)]) if len(earlier) < len(gone) else None,
-            values.columns if came is None else _picked(values, came) if len(came) else None,
-        ]
-        state.rows.free(slots)
-        state.slots.give_back(slots)
-        ending = (rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)
-        state.keep(rows, values, np.flatnonzero((rows.te >= step.frontier) & ending))
-        t = np.concatenate([gone_at[gone], came_at if came is None else came_at[came]])
+        if self.change == "istream":
+            wanted = np.flatnonzero(_among(gone_at, came_at))
+            gone, gone_at = gone[wanted], gone_at[wanted]
+        elif self.change == "dstream":
+            came = np.flatnonzero(_among(came_at, gone_at))
+            came_at = came_at[came]
+        beside = state.rows.beside(columns, rows.halves)
+        t, which = np.concatenate([gone_at, came_at]), np.concatenate([gone, came])
         entered = np.arange(len(t)) >= len(gone)
-        columns = _together([part for part in parts if part is not None], values)
-        return self._emitted(columns, t, entered, step.frontier)
-
-    def _emitted(self, columns: list[pa.Array], t: Int64s, entered: Mask, frontier: int) -> StreamDelta:
-        order = in_order(t, entered, columns)
+        order = in_order(t, entered, which, beside)
         if order is not None:
+            which, t, entered = order.rows, order.t, order.entered
             if self.change != "changes":
-                order = order[entered[order] == (self.change == "istream")]
-            columns, t, entered = taken(columns, order), t[order], entered[order]
-        out = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+                emitted = entered == (self.change == "istream")
+                which, t, entered = which[emitted], t[emitted], entered[emitted]
+        if order is not None or len(gone):
+            emitted_columns = beside.gather(which, self.schema.types)
+        else:
+            emitted_columns = columns if len(came) == len(rows) else taken(columns, came)
+        state.free(slots)
+        ending = (rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)
+        state.keep(rows, columns, np.flatnonzero((rows.te >= step.frontier) & ending))
+        out = pa.RecordBatch.from_arrays(emitted_columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
-        return StreamDelta(out, t, frontier)
+        return StreamDelta(out, t, step.frontier)
 
     @cached_property
     def _floating(self) -> bool:
         return any(map(pa.types.is_floating, self.schema.types))
-
-
-def _picked(values: pa.RecordBatch, rows: Int64s) -> list[pa.Array]:
-    columns: list[pa.Array] = taken_rows(values, rows).columns
-    return columns
-
-
-def _together(parts: list[list[pa.Array]], values: pa.RecordBatch) -> list[pa.Array]:
-    """The columns of the parts, one behind the other; of none, no rows of `values`."""
-    if len(parts) < 2:
-        return parts[0] if parts else values.slice(0, 0).columns
-    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
 
 
 def _among(these: Int64s, those: Int64s) -> Mask:
@@ -158,8 +160,8 @@ def _among(these: Int64s, those: Int64s) -> Mask:
     if not len(these) or not len(those):
         return np.zeros(len(these), dtype=np.bool_)
     if (these[1:] >= these[:-1]).all() and (those[1:] >= those[:-1]).all():
-        flags: Mask = among(alike(these), alike(those))
-        return flags
+        among_those: Mask = among(alike(these), alike(those))
+        return among_those
     return np.isin(these, those)
 
 
@@ -175,135 +177,79 @@ def among(these, those):  # type: ignore[no-untyped-def]
     return flags
 
 
-class _Compared:
-    """Columns whose rows are compared where they lie: nothing is copied but words that compare like the numbers."""
+class Changes(NamedTuple):
+    """What is emitted, in the order in which it is: rows of a store and a batch, when, and whether they came."""
 
-    def __init__(self, columns: list[pa.Array]) -> None:
-        self._columns = columns
-        self._words: dict[int, tuple[Array, Bytes | None]] = {}
-
-    def numbers_first(self) -> list[int]:
-        """The columns of which `words` are known."""
-        types = [column.type for column in self._columns]
-        comparable = [i for i, type_ in enumerate(types) if not pa.types.is_decimal(type_)]
-        return sorted(comparable, key=lambda i: is_text(types[i]))
-
-    def words(self, i: int) -> tuple[Array, Bytes | None]:
-        """Of column i: numbers as words that are alike and ordered as these are, of texts their lengths; and NULLs."""
-        if i not in self._words:
-            column = self._columns[i]
-            column = pc.binary_length(column) if is_text(column.type) else column
-            self._words[i] = np.ascontiguousarray(order_words(column)), validity(column)
-        return self._words[i]
-
-    def nearly_sorted(self, rows: Int64s, t: Int64s, entered: Mask) -> Int64s:
-        """The rows by time, sign and the first two columns, as far as these are numbers; where NULLs are, anyhow.
-
-        Many rows are sorted much faster by words, and to sort what is in order costs little.
-        """
-        leading = []
-        for i, column in enumerate(self._columns[:2]):
-            if is_text(column.type) or pa.types.is_decimal(column.type):
-                break
-            leading.append(self.words(i)[0][rows])
-        return rows[np.lexsort((*leading[::-1], entered[rows], t[rows]))] if leading else rows
-
-    def table(self) -> tuple[Int64s, list[Any]]:
-        """A line for each column: its kind, where its values are, where the rest of them, and where it has NULLs (0:
-        nowhere); and what is to be held while somebody reads there."""
-        lines, held = [], []
-        parts: tuple[Array, Array]
-        for i, column in enumerate(self._columns):
-            valid = validity(column)
-            if is_text(column.type):
-                kind, parts = TEXT, text_buffers(column)
-            elif pa.types.is_decimal(column.type):
-                values = fixed_values(column)
-                kind, parts = WIDE, (np.ascontiguousarray(values["hi"]), np.ascontiguousarray(values["lo"]))
-            else:
-                kind, parts = WORD, (self.words(i)[0], no_int64s())
-            lines.append((kind, address_of(parts[0]), address_of(parts[1]), 0 if valid is None else address_of(valid)))
-            held.append((*parts, valid))
-        return np.array(lines, dtype=np.int64).reshape(-1, 4), held
+    rows: Int64s
+    t: Int64s
+    entered: Mask
 
 
-def in_order(t: Int64s, entered: Mask, columns: list[pa.Array]) -> Int64s | None:
+def in_order(t: Int64s, entered: Mask, rows: Int64s, beside: RowsBeside) -> Changes | None:
     """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
-    What left is given before what entered. None: all of them, as they are, no two at one instant.
+    What left is given before what entered, as it comes in here. None: all of them, as they are, no two at one instant.
 
-    >>> in_order(np.array([5, 5, 3, 5]), np.array([False, False, True, True]), [pa.array([1, 2, 9, 1])]).tolist()
+    >>> from transom.kernels.record_store import RecordStore
+    >>> beside = RecordStore.of([pa.int64()]).beside([pa.array([1, 2, 9, 1])])
+    >>> in_order(np.array([5, 5, 3, 5]), np.array([False, False, True, True]), np.arange(4), beside).rows.tolist()
     [2, 1]
     """
     if (t[1:] > t[:-1]).all():
         return None
-    order = np.argsort(t, kind="stable")
-    at, sign = t[order], entered[order]
-    values = _Compared(columns)
-    compared = _compared(at, sign, order, values)
-    if not len(compared):
-        return order
-    among = order[compared]
-    if len(among) > MANY * (1 + np.count_nonzero(np.diff(t[among]))):
-        among = values.nearly_sorted(among, t, entered)
-    table, held = values.table()
-    by, kept = settle(t[among], entered[among], among, table)
-    del held
-    emitted = np.ones(len(t), dtype=np.bool_)
-    order[compared] = by
-    emitted[compared] = kept
-    return order[emitted]
+    order = time_order(t)
+    t, entered, rows = t[order], entered[order], rows[order]
+    if len(t) > MANY * (1 + np.count_nonzero(t[1:] != t[:-1])):
+        rows = _nearly_sorted(rows, t, entered, beside)
+    rows, kept = settle(t, entered, rows, beside.at, compared_columns(beside))
+    return Changes(rows, t, entered) if kept.all() else Changes(rows[kept], t[kept], entered[kept])
 
 
-def _compared(at: Int64s, sign: Mask, order: Int64s, values: _Compared) -> Int64s:
-    """The places of rows whose values matter: several that enter or leave at one instant, or such as may cancel out.
+def _nearly_sorted(rows: Int64s, t: Int64s, entered: Mask, beside: RowsBeside) -> Int64s:
+    """The rows by time, sign and the first two columns, as far as these are numbers; where NULLs are, anyhow.
 
-    Rows that begin as others end differ most often, and most often in a number: so that is looked at first.
+    Many rows are sorted much faster by words, and to sort what is in order costs little.
     """
-    same = at[1:] == at[:-1]
-    if not same.any():
-        return no_int64s()
-    wanted = np.zeros(len(at), dtype=np.bool_)
-    beside = same & (sign[1:] == sign[:-1])
-    wanted[1:] |= beside
-    wanted[:-1] |= beside
-    first = np.flatnonzero(np.concatenate([[True], ~same]))
-    left, came = pairs_of(first, sign)  # of one row that left and one that entered; of more, all are compared
-    for column in values.numbers_first():
-        if not len(left):
+    numbers = []
+    for number, dtype in enumerate(beside.store.dtypes[:2]):
+        if dtype is None or dtype.itemsize == 16:
             break
-        words, valid = values.words(column)
-        alike = words[order[left]] == words[order[came]]
-        if valid is not None:
-            left_valid, came_valid = valid[order[left]], valid[order[came]]
-            alike = (left_valid == came_valid) & (alike | (left_valid == 0))
-        left, came = left[alike], came[alike]
-    wanted[left] = True
-    wanted[came] = True
-    bounds = np.append(first, len(at))
-    mixed = np.add.reduceat(sign, first, dtype=np.int64)
-    size = np.diff(bounds)
-    many = (size > 2) & (mixed > 0) & (mixed < size)
-    if many.any():
-        wanted |= np.repeat(many, size)
-    return np.flatnonzero(wanted)
+        numbers.append(number)
+    if not numbers:
+        return rows
+    types = [beside.types[number] for number in numbers]
+    leading = [order_words(column) for column in beside.gather(rows, types, numbers)]
+    by_words: Int64s = rows[np.lexsort((*leading[::-1], entered, t))]
+    return by_words
+
+
+def compared_columns(beside: RowsBeside) -> Int64s:
+    """Of each column what `compare` needs to know."""
+    store, lines = beside.store, []
+    for number, dtype in enumerate(store.dtypes):
+        if dtype is None:
+            kind = TEXT
+        elif dtype.itemsize == 16:
+            kind = WIDE
+        else:
+            kind = -dtype.itemsize if dtype.kind == "f" else dtype.itemsize
+        valid = store.valid_offsets[number] if store.nullable[number] else NEVER_NULL
+        lines.append(
+            (
+                kind,
+                int(store.sides[number]),
+                store.offsets[number],
+                valid,
+                beside.sources[number],
+                beside.data[number],
+                beside.valid[number],
+            )
+        )
+    return np.array(lines, dtype=np.int64).reshape(-1, 7)
 
 
 @jit
-def pairs_of(first, sign):  # type: ignore[no-untyped-def]
-    """The places of the two rows of each instant, given where it begins, that has one that left and one that came."""
-    left = np.empty(len(first), dtype=np.int64)
-    count = 0
-    for i in range(len(first)):
-        behind = first[i + 1] if i + 1 < len(first) else len(sign)
-        if behind - first[i] == 2 and sign[first[i]] != sign[first[i] + 1]:
-            left[count] = first[i]
-            count += 1
-    return left[:count].copy(), left[:count] + 1
-
-
-@jit
-def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
+def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
     """The rows of each instant, what left and then what came, each by value; and which of these are emitted.
 
     Of equal rows as many that came are not emitted as left. Instants ascend, and of one what left is first.
@@ -313,25 +259,30 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
     lead = np.empty(n, dtype=np.uint64)
-    for i in range(n):
-        lead[i] = beginning(order[i], table)
+    for i in range(-AHEAD, n):
+        if i + AHEAD < n and rows[i + AHEAD] < 0:
+            fetch_record(at.records + ~rows[i + AHEAD] * at.stride, at.stride)
+        if i >= 0 and ((i > 0 and t[i] == t[i - 1]) or (i + 1 < n and t[i] == t[i + 1])):
+            lead[i] = beginning(rows[i], at, columns)
     first = 0
     while first < n:
         middle = first
-        while middle < n and t[middle] == t[first] and not sign[middle]:
+        while middle < n and t[middle] == t[first] and not entered[middle]:
             middle += 1
         behind = middle
         while behind < n and t[behind] == t[first]:
             behind += 1
-        sort_part(order, lead, spare, first, middle, table)
-        sort_part(order, lead, spare, middle, behind, table)
+        if behind - first > 1:
+            for begin, end in ((first, middle), (middle, behind)):
+                if end - begin > 1:
+                    sort_part(order, lead, spare, begin, end, at, columns)
         i = first
         j = middle
         while i < middle and j < behind:
             if lead[i] != lead[j]:
                 i, j = (i + 1, j) if lead[i] < lead[j] else (i, j + 1)
                 continue
-            order_of_two = compare(order[i], order[j], table)
+            order_of_two = compare(order[i], order[j], at, columns)
             if order_of_two == 0:
                 kept[i] = False
                 kept[j] = False
@@ -342,14 +293,14 @@ def settle(t, sign, rows, table):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def sort_part(order, lead, spare, first, behind, table):  # type: ignore[no-untyped-def]
+def sort_part(order, lead, spare, first, behind, at, columns):  # type: ignore[no-untyped-def]
     """Equal rows stay as they are. A few are put in their places one by one, of more ever longer runs are merged."""
     if behind - first <= SHORT:
         for k in range(first + 1, behind):
             row, its = order[k], lead[k]
             to = k
             while to > first and (
-                its < lead[to - 1] or (its == lead[to - 1] and compare(row, order[to - 1], table) < 0)
+                its < lead[to - 1] or (its == lead[to - 1] and compare(row, order[to - 1], at, columns) < 0)
             ):
                 order[to] = order[to - 1]
                 lead[to] = lead[to - 1]
@@ -364,10 +315,10 @@ def sort_part(order, lead, spare, first, behind, table):  # type: ignore[no-unty
             right = min(left + 2 * size, behind)
             i = left
             j = middle
-            if middle < right and compare(order[middle - 1], order[middle], table) <= 0:
+            if middle < right and compare(order[middle - 1], order[middle], at, columns) <= 0:
                 j = right  # one behind the other they are in order
             for k in range(left, right):
-                if j == right or (i < middle and compare(order[i], order[j], table) <= 0):
+                if j == right or (i < middle and compare(order[i], order[j], at, columns) <= 0):
                     spare[k] = order[i]
                     i += 1
                 else:
@@ -377,65 +328,117 @@ def sort_part(order, lead, spare, first, behind, table):  # type: ignore[no-unty
             order[k] = spare[k]
         size *= 2
     for k in range(first, behind):
-        lead[k] = beginning(order[k], table)
+        lead[k] = beginning(order[k], at, columns)
 
 
 @borrowing
-def beginning(row, table):  # type: ignore[no-untyped-def]
+def is_there(row, record, column, columns):  # type: ignore[no-untyped-def]
+    """Whether the row, which has this record or is one of the batch, has a value in a column of a half that it has."""
+    if row < 0:
+        offset = columns[column, VALID_OFFSET]
+        return offset == NEVER_NULL or np.int64(byte_at(record + offset, 0)) != 0
+    valid = columns[column, VALID]
+    return valid == 0 or np.int64(byte_at(valid, row)) != 0
+
+
+@borrowing
+def word_of(address, kind):  # type: ignore[no-untyped-def]
+    """A number as a word that compares as numbers do; of floats there is one zero, and one NaN, the greatest."""
+    sign = np.uint64(1) << np.uint64(63)
+    if kind == 8:
+        return np.uint64(word_at(address, 0)) ^ sign
+    if kind == 4:
+        return np.uint64(np.int64(int_at(address, 0))) ^ sign
+    if kind == 1:
+        return np.uint64(np.int64(np.int8(byte_at(address, 0)))) ^ sign
+    if kind == 2:
+        high = np.int64(np.int8(byte_at(address, 1)))
+        return np.uint64((high << 8) | np.int64(byte_at(address, 0))) ^ sign
+    bits = np.uint64(word_at(address, 0)) if kind == -8 else np.uint64(np.int64(int_at(address, 0)) << 32)
+    return ~bits if bits & sign else bits | sign
+
+
+@borrowing
+def beginning(row, at, columns):  # type: ignore[no-untyped-def]
     """Of the first column as much as fits into a word: where it is less the row comes before, where it is equal it is
     not known."""
     there = np.uint64(1) << np.uint64(63)
-    if len(table) == 0:
+    if len(columns) == 0:
         return there
-    kind, values, valid = table[0, 0], table[0, 1], table[0, 3]
-    if valid != 0 and np.int64(byte_at(valid, row)) == 0:
+    record = at.records + ~row * at.stride
+    if name_of(at, row, columns[0, SIDE]) == MISSING or not is_there(row, record, 0, columns):
         return np.uint64(0)
+    kind, offset, source = columns[0, KIND], columns[0, OFFSET], columns[0, SOURCE]
     if kind == TEXT:
-        at = table[0, 2] + np.int64(int_at(values, row))
-        behind = table[0, 2] + np.int64(int_at(values, row + 1))
+        if row < 0:
+            place = at.arena + word_at(record + at.texts, 0)
+            behind = place + int_at(record + offset, 0)
+        else:
+            place = columns[0, DATA] + np.int64(int_at(source, row))
+            behind = columns[0, DATA] + np.int64(int_at(source, row + 1))
         head = np.uint64(0)
         for _ in range(7):
             head <<= np.uint64(8)
-            if at < behind:
-                head |= np.uint64(byte_at(at, 0))
-            at += 1
+            if place < behind:
+                head |= np.uint64(byte_at(place, 0))
+            place += 1
         return there | head
-    word = np.uint64(word_at(values, row))
-    if kind == WIDE:
-        word ^= there  # it has a sign
+    width = abs(kind)
+    address = record + offset if row < 0 else source + width * row
+    word = np.uint64(word_at(address, 1)) ^ there if kind == WIDE else word_of(address, kind)  # which has a sign
     return there | (word >> np.uint64(1))
 
 
 @borrowing
-def compare(a, b, table):  # type: ignore[no-untyped-def]
+def compare(a, b, at, columns):  # type: ignore[no-untyped-def]
     """Negative, zero or positive as row a comes before, is or comes after row b, column by column, NULL first."""
-    for column in range(len(table)):
-        kind, values, rest, valid = table[column, 0], table[column, 1], table[column, 2], table[column, 3]
-        if valid != 0:
-            there = np.int64(byte_at(valid, a))
-            if there != np.int64(byte_at(valid, b)):
-                return np.int64(1) if there else np.int64(-1)
-            if there == 0:
-                continue
+    first, second = at.records + ~a * at.stride, at.records + ~b * at.stride
+    a_text = at.arena + word_at(first + at.texts, 0) if a < 0 else 0
+    b_text = at.arena + word_at(second + at.texts, 0) if b < 0 else 0
+    a_left, a_right, b_left, b_right = name_of(at, a, 0), name_of(at, a, 1), name_of(at, b, 0), name_of(at, b, 1)
+    for column in range(len(columns)):
+        kind, offset, source = columns[column, KIND], columns[column, OFFSET], columns[column, SOURCE]
+        name, its_name = (a_left, b_left) if columns[column, SIDE] == 0 else (a_right, b_right)
+        if name == its_name and name != NAMELESS:  # made of the same row
+            if kind == TEXT:
+                a_text += int_at(first + offset, 0) if a < 0 else 0
+                b_text += int_at(second + offset, 0) if b < 0 else 0
+            continue
+        there = name != MISSING and is_there(a, first, column, columns)
+        if there != (its_name != MISSING and is_there(b, second, column, columns)):
+            return np.int64(1) if there else np.int64(-1)
         if kind == TEXT:
-            i, j = np.int64(int_at(values, a)), np.int64(int_at(values, b))
-            length, other = int_at(values, a + 1) - i, int_at(values, b + 1) - j
-            shorter = np.int64(min(length, other))
+            length = np.int64(int_at(first + offset, 0) if a < 0 else int_at(source, a + 1) - int_at(source, a))
+            other = np.int64(int_at(second + offset, 0) if b < 0 else int_at(source, b + 1) - int_at(source, b))
+            i = a_text if a < 0 else columns[column, DATA] + np.int64(int_at(source, a))
+            j = b_text if b < 0 else columns[column, DATA] + np.int64(int_at(source, b))
+            a_text += length
+            b_text += other
+            if not there:
+                continue
+            shorter = min(length, other)
             k = np.int64(0)
-            while k + 8 <= shorter and word_at(rest + i + k, 0) == word_at(rest + j + k, 0):
+            while k + 8 <= shorter and word_at(i + k, 0) == word_at(j + k, 0):
                 k += 8
             while k < shorter:
-                x, y = np.int64(byte_at(rest, i + k)), np.int64(byte_at(rest, j + k))
+                x, y = np.int64(byte_at(i + k, 0)), np.int64(byte_at(j + k, 0))
                 if x != y:
                     return x - y
                 k += 1
             if length != other:
                 return length - other
             continue
-        if kind == WIDE and word_at(values, a) != word_at(values, b):
-            return np.int64(-1) if word_at(values, a) < word_at(values, b) else np.int64(1)
-        words = rest if kind == WIDE else values
-        u, v = np.uint64(word_at(words, a)), np.uint64(word_at(words, b))
+        if not there:
+            continue
+        width = abs(kind)
+        i = first + offset if a < 0 else source + width * a
+        j = second + offset if b < 0 else source + width * b
+        if kind == WIDE:
+            if word_at(i, 1) != word_at(j, 1):
+                return np.int64(-1) if word_at(i, 1) < word_at(j, 1) else np.int64(1)
+            u, v = np.uint64(word_at(i, 0)), np.uint64(word_at(j, 0))
+        else:
+            u, v = word_of(i, kind), word_of(j, kind)
         if u != v:
             return np.int64(-1) if u < v else np.int64(1)
     return np.int64(0)
