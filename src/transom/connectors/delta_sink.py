@@ -145,7 +145,7 @@ class DeltaSink(StagedSink):
         """One commit of all epochs that are held, but for those that a process before has committed and died."""
         if not self._held:
             return
-        committed = self._known()
+        committed = self._last_committed()
         rows: list[pa.RecordBatch] = []
         for epoch, held in sorted(self._held.items()):
             if committed is None or epoch > committed:
@@ -157,7 +157,7 @@ class DeltaSink(StagedSink):
                 os.unlink(held)
         self._held = {}
 
-    def _known(self) -> int | None:
+    def _last_committed(self) -> int | None:
         """The last epoch of this run in the table."""
         delta = _deltalake()
         with self._errors(delta):
