@@ -177,7 +177,7 @@ def among(these, those):  # type: ignore[no-untyped-def]
     return flags
 
 
-class Changes(NamedTuple):
+class EmittedRows(NamedTuple):
     """What is emitted, in the order in which it is: rows of a store and a batch, when, and whether they came."""
 
     rows: Int64s
@@ -185,7 +185,7 @@ class Changes(NamedTuple):
     entered: Mask
 
 
-def in_order(t: Int64s, entered: Mask, rows: Int64s, beside: RowsBeside) -> Changes | None:
+def in_order(t: Int64s, entered: Mask, rows: Int64s, beside: RowsBeside) -> EmittedRows | None:
     """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
     What left is given before what entered, as it comes in here. None: all of them, as they are, no two at one instant.
@@ -202,7 +202,7 @@ def in_order(t: Int64s, entered: Mask, rows: Int64s, beside: RowsBeside) -> Chan
     if len(t) > MANY * (1 + np.count_nonzero(t[1:] != t[:-1])):
         rows = _nearly_sorted(rows, t, entered, beside)
     rows, kept = settle(t, entered, rows, beside.at, compared_columns(beside))
-    return Changes(rows, t, entered) if kept.all() else Changes(rows[kept], t[kept], entered[kept])
+    return EmittedRows(rows, t, entered) if kept.all() else EmittedRows(rows[kept], t[kept], entered[kept])
 
 
 def _nearly_sorted(rows: Int64s, t: Int64s, entered: Mask, beside: RowsBeside) -> Int64s:
