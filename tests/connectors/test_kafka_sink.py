@@ -156,6 +156,29 @@ def test_a_transaction_that_the_broker_forgets_is_written_again(kafka: KafkaBrok
     sink.close()
 
 
+def test_a_transaction_that_no_broker_ends_is_ended(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is open the number of the last epoch is not known; in all partitions it is ended by another one."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    topic = TestTopic(kafka, 2)
+    sink = opened(topic, topic.name)
+    commit(sink, 0, 1)
+    again, plain = opened(topic, topic.name), KafkaSink._committed
+    waits = iter([True])
+
+    def committed(sink: KafkaSink, consumer: Any) -> int:
+        if next(waits, False):
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._TIMED_OUT))
+        return plain(sink, consumer)
+
+    monkeypatch.setattr(KafkaSink, "_committed", committed)
+    for epoch, value in ((0, 1), (1, 2)):
+        commit(again, epoch, value)
+    assert sorted(value["v"] for value in topic.values()) == [1, 2]
+    aborted = [message.partition() for message in topic.messages("read_uncommitted") if not message.value()]
+    assert sorted(aborted) == [0, 1]
+    again.close()
+
+
 @pytest.mark.nightly
 def test_a_row_that_is_too_large_for_the_broker_is_an_error(kafka: KafkaBroker) -> None:
     topic, schema = TestTopic(kafka), pa.schema([("text", pa.string())])

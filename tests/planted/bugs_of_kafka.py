@@ -31,22 +31,22 @@ KAFKA: Final = (
     Bug(
         "an_epoch_is_written_again",
         "connectors/kafka_sink.py",
-        "self._next = self._committed(consumer)",
-        "self._next = 0",
+        "if epoch >= self._next:",
+        "if True:",
         "after a crash the rows of an epoch are there twice",
     ),
     Bug(
         "the_number_of_an_epoch_is_one_behind",
         "connectors/kafka_sink.py",
-        "number = [TopicPartition(self._topic, 0, epoch + 1)]",
-        "number = [TopicPartition(self._topic, 0, epoch)]",
+        "self._send_number(producer, consumer, epoch + 1)",
+        "self._send_number(producer, consumer, epoch)",
         "the last epoch before a crash is there twice",
     ),
     Bug(
         "the_library_is_waited_for",
         "connectors/kafka_sink.py",
-        "in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)",
-        "producer.send_offsets_to_transaction(number, group, PATIENCE)",
+        "in_time(lambda: producer.send_offsets_to_transaction(offsets, group, PATIENCE), _ANSWER)",
+        "producer.send_offsets_to_transaction(offsets, group, PATIENCE)",
         "a broker that comes back leaves the run where it was, without a word",
     ),
     Bug(
@@ -55,6 +55,13 @@ KAFKA: Final = (
         "if self._committed(consumer) <= epoch:",
         "if False:",
         "an epoch is lost of which a broker has said that it is committed",
+    ),
+    Bug(
+        "a_transaction_that_nobody_ends_is_left_open",
+        "connectors/kafka_sink.py",
+        "self._end_left_open(producer, consumer)\n            self._next",
+        "self._next",
+        "nobody can read on behind a transaction that a broker forgot to end",
     ),
     Bug(
         "the_latest_is_that_of_every_look",

@@ -125,7 +125,7 @@ class KafkaSink(StagedSink):
 
     def _open(self) -> tuple[Producer, Consumer]:
         """Handles of this sink, and how far it has come: what an earlier process has left open is ended first."""
-        from confluent_kafka import Consumer
+        from confluent_kafka import Consumer, KafkaError, KafkaException
 
         producer, self._connecting = self._connecting or self._new_producer(), None
         producer.init_transactions(PATIENCE)
@@ -135,8 +135,32 @@ class KafkaSink(StagedSink):
         security = {name: text for name, text in self._client.items() if not name.startswith(own)}
         consumer = made(Consumer, {**settings_of(security), **group})
         self._handles = producer, consumer
-        self._next = self._committed(consumer)
+        try:
+            self._next = self._committed(consumer)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._TIMED_OUT:
+                raise
+            self._end_left_open(producer, consumer)
+            self._next = self._committed(consumer)
         return self._handles
+
+    def _end_left_open(self, producer: Producer, consumer: Consumer) -> None:
+        """A broker that is killed while it commits may take the transaction for over when it starts again, and never
+        end it in the partitions (Kafka 4.3): its rows and its number wait there, and with them all readers. Another
+        transaction that goes to all of them and is aborted ends it there, so that nothing of it is seen."""
+        producer.begin_transaction()
+        for partition in producer.list_topics(self._topic, _ANSWER).topics[self._topic].partitions:
+            producer.produce(self._topic, b"", partition=partition)
+        producer.flush(_ANSWER)
+        self._send_number(producer, consumer, 0)
+        producer.abort_transaction(PATIENCE)
+
+    def _send_number(self, producer: Producer, consumer: Consumer, number: int) -> None:
+        """With the rows of the transaction."""
+        from confluent_kafka import TopicPartition
+
+        offsets, group = [TopicPartition(self._topic, 0, number)], consumer.consumer_group_metadata()
+        in_time(lambda: producer.send_offsets_to_transaction(offsets, group, PATIENCE), _ANSWER)
 
     def _committed(self, consumer: Consumer) -> int:
         """The first epoch that is not in the topic, once no transaction of this sink is on its way any more."""
@@ -148,17 +172,13 @@ class KafkaSink(StagedSink):
         return max(0, int(committed.offset))
 
     def _write(self, producer: Producer, consumer: Consumer, epoch: int, rows: Sequence[pa.RecordBatch]) -> None:
-        from confluent_kafka import TopicPartition
-
         producer.begin_transaction()
         for batch in rows:
             for start in range(0, len(batch), _AT_ONCE):
                 while len(producer) > _QUEUED - _AT_ONCE:
                     producer.poll(0.05)
                 self._produce(producer, self._writer.messages(batch.slice(start, _AT_ONCE)))
-        number = [TopicPartition(self._topic, 0, epoch + 1)]
-        group = consumer.consumer_group_metadata()
-        in_time(lambda: producer.send_offsets_to_transaction(number, group, PATIENCE), _ANSWER)
+        self._send_number(producer, consumer, epoch + 1)
         producer.commit_transaction(PATIENCE)
         if self._committed(consumer) <= epoch:
             raise _NotThere
