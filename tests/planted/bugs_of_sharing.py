@@ -56,8 +56,8 @@ SHARING: Final = (
     Bug(
         "consumer_begins_anew_at_a_restart",
         "runtimes/spark/group.py",
-        'consumer.key, consumer.begin, consumer.first = one["key"], one["begin"], one["first"]',
-        'consumer.key, consumer.begin, consumer.first = one["key"], None, one["first"]',
+        'consumer.key, consumer.begin, consumer.first = of_query["key"], of_query["begin"], of_query["first"]',
+        'consumer.key, consumer.begin, consumer.first = of_query["key"], None, of_query["first"]',
         "a query that had come to others is rejected or has other rows after a restart",
     ),
     Bug(

@@ -52,7 +52,7 @@ CONSOLE: Final = (
     Bug(
         "a_page_has_all_queries_looked_at",
         "console/feed.py",
-        "old = not names or now - one.looked >= _IDLE_TICK",
+        "old = not names or now - watched.looked >= _IDLE_TICK",
         "old = True",
         "whoever looks at one of many queries pays for all of them",
     ),

@@ -82,13 +82,13 @@ class KafkaSink(StagedSink):
                 return
             except KafkaException as error:
                 self._let_go()
-                known = error.args[0]
-                if known.fatal() and not retriable(known):
+                failure = error.args[0]
+                if failure.fatal() and not retriable(failure):
                     raise SinkError(
-                        f"the sink of topic '{self._topic}' has been shut out: {known.str()}",
+                        f"the sink of topic '{self._topic}' has been shut out: {failure.str()}",
                         remedy="another process runs the same query from its checkpoint; let one of them run",
                     ) from None
-                may_pass = retriable(known) or known.txn_requires_abort()
+                may_pass = retriable(failure) or failure.txn_requires_abort()
                 if not may_pass or time.monotonic() > deadline:
                     raise sink_error(self._topic, error) from None
                 time.sleep(0.2)  # with new handles: whether the epoch is in the topic is asked again

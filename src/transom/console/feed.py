@@ -148,28 +148,28 @@ class Feed:
             names = {*self._wanted.copy(), *([_LIST] if self._of_all else [])}
         shown = self.board.queries()
         keep = {id(query) for query in shown}
-        self._followed = {key: one for key, one in self._followed.items() if key in keep}
+        self._followed = {key: watched for key, watched in self._followed.items() if key in keep}
         for query in shown:
-            one = self._followed.setdefault(id(query), _Followed(query))
-            if one.last:
+            watched = self._followed.setdefault(id(query), _Followed(query))
+            if watched.last:
                 continue
-            old = not names or now - one.looked >= _IDLE_TICK
-            if query.name in names or (everything and (old or _LIST in names)) or not one.status:
-                one.last, one.looked = query.over, now
-                self._look_at(one, now)
+            old = not names or now - watched.looked >= _IDLE_TICK
+            if query.name in names or (everything and (old or _LIST in names)) or not watched.status:
+                watched.last, watched.looked = query.over, now
+                self._look_at(watched, now)
         if names:
             self._make(names, everything, now)
 
     def _make(self, names: set[str], everything: bool, now: float) -> None:
         """What is sent to who looks at these."""
         followed = list(self._followed.values())
-        wanted = [one for one in followed if one.query.name in names]
+        wanted = [watched for watched in followed if watched.query.name in names]
         self._overview = encoded({"now": now, "about": self.board.about, "over": self.board.over})
         if _LIST in names:
-            self._queries = encoded([_summary(one.status) for one in followed])
+            self._queries = encoded([_summary(watched.status) for watched in followed])
         kept = ({}, {}) if everything else (self._details, self._answers)
-        self._details = {**kept[0], **{one.query.name: encoded(one.status) for one in wanted}}
-        self._answers = {**kept[1], **{one.query.name: self._answer(one.query) for one in wanted}}
+        self._details = {**kept[0], **{watched.query.name: encoded(watched.status) for watched in wanted}}
+        self._answers = {**kept[1], **{watched.query.name: self._answer(watched.query) for watched in wanted}}
         self._reject()
         self._made = {**({} if everything else self._made), **dict.fromkeys(names, self._begun)}
         loop = self._loop
@@ -177,10 +177,10 @@ class Feed:
             loop.call_soon_threadsafe(self._wake)
 
     def _came(self) -> set[str]:
-        found = set()
+        newcomers = set()
         while self._newcomers:
-            found.add(self._newcomers.popleft())
-        return found
+            newcomers.add(self._newcomers.popleft())
+        return newcomers
 
     def history(self, name: str, seconds: float, since: float = 0.0) -> Json:
         """The series of a query, by column; of what is known already from its newest moment, `since`, on."""
@@ -194,33 +194,33 @@ class Feed:
         """What is known of every query, for whoever looks at its checkpoint later; to be called when nobody ticks."""
         self.tick()
         now = self._clock()
-        found: Json = {}
-        for one in self._followed.values():
-            explained, name = one.query.explained(), one.query.name
-            found[name] = {
+        saved_of: Json = {}
+        for watched in self._followed.values():
+            explained, name = watched.query.explained(), watched.query.name
+            saved_of[name] = {
                 "explain": None if explained is None else str(explained),
                 "plans": [] if explained is None else list(explained.plans),
-                "operators": one.status.get("operators", []),
-                "partitions": one.status.get("partitions", []),
+                "operators": watched.status.get("operators", []),
+                "partitions": watched.status.get("partitions", []),
                 "series": {str(reach): self._history.of(name, reach, now) for reach in _REACHES},
             }
-        return encoded(found)
+        return encoded(saved_of)
 
     def query(self, name: str) -> ShownQuery | None:
         return next((query for query in self.board.queries() if query.name == name), None)
 
-    def _look_at(self, one: _Followed, now: float) -> None:
+    def _look_at(self, watched: _Followed, now: float) -> None:
         try:
-            status = one.query.status()
+            status = watched.query.status()
         except Exception as error:  # whatever is wrong with it is shown, and the others go on
-            status = {**one.status, "name": one.query.name, "state": "failed", "error": error_text(error)}
+            status = {**watched.status, "name": watched.query.name, "state": "failed", "error": error_text(error)}
         operators, inputs = status.get("operators", []), status.get("inputs", [])
-        one.silence.mark({"inputs": inputs, "held_back_by": status.get("held_back_by")}, now)
+        watched.silence.mark({"inputs": inputs, "held_back_by": status.get("held_back_by")}, now)
         counts = {"in": status.get("rows_in", 0), "out": status.get("rows_out", 0)}
         counts |= {f"input {each['name']}": each["rows_in"] for each in inputs}
         counts |= {f"#{each['number']}": each["rows_in"] or each["rows_out"] for each in operators}  # a scan reads
         counts |= {f"busy #{each['number']}": each["seconds"] for each in operators}
-        rates = one.rates.of(counts, now)
+        rates = watched.rates.of(counts, now)
         if status.get("state") != "running":
             rates = dict.fromkeys(rates, 0.0)
         in_all = sum(each["seconds"] for each in operators)
@@ -232,9 +232,9 @@ class Feed:
         for each in inputs:
             each["rows_per_second"] = rates[f"input {each['name']}"]
         status["rows_per_second"], status["rows_out_per_second"] = rates["in"], rates["out"]
-        status["text"] = one.query.text
-        status["stoppable"] = one.query.stop is not None
-        one.status = status
+        status["text"] = watched.query.text
+        status["stoppable"] = watched.query.stop is not None
+        watched.status = status
         values = {
             "rows_per_second": rates["in"],
             "rows_out_per_second": rates["out"],
@@ -246,15 +246,15 @@ class Feed:
             "state_rows": sum(each["state_rows"] for each in operators),
             "state_bytes": sum(each["state_bytes"] for each in operators),
         }
-        self._history.add(one.query.name, now, values)
+        self._history.add(watched.query.name, now, values)
 
     def _answer(self, query: ShownQuery) -> tuple[int, bytes]:
         if query.view is None:
             return -1, b"null"
         version = query.view.version
-        known = self._answers.get(query.name)
-        if known is not None and known[0] == version:
-            return known
+        answer = self._answers.get(query.name)
+        if answer is not None and answer[0] == version:
+            return answer
         return version, _shown(query.view, int(self._clock() * 1e6))
 
     def _reject(self) -> None:
@@ -272,20 +272,20 @@ class Feed:
         if self.full:  # since it was asked
             return
         self._loop = asyncio.get_running_loop()
-        place = _LIST if name is None else name
+        topic = _LIST if name is None else name
         self._clients += 1
         if name is None:
             self._of_all += 1
         else:
             self._wanted[name] = self._wanted.get(name, 0) + 1
-        self._newcomers.append(place)
+        self._newcomers.append(topic)
         number = self._begun  # a tick that is under way may not have looked for this one
         self._look.set()
         seen = {"answer": -2, "dead_letters": -2}
         try:
             yield b"retry: 2000\n\n"
             while not self._over.is_set():
-                made = self._made.get(place, 0)
+                made = self._made.get(topic, 0)
                 if made <= number:
                     await self._ticked()
                     continue
@@ -296,7 +296,7 @@ class Feed:
                 else:
                     parts += [b',"detail":', self._details.get(name, b"null")]
                 for what, (version, data) in (
-                    ("answer", self._answers.get(place, (-1, b"null"))),
+                    ("answer", self._answers.get(topic, (-1, b"null"))),
                     ("dead_letters", self._dead_letters),
                 ):
                     if what in wants and version != seen[what]:

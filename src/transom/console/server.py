@@ -29,15 +29,15 @@ Work = Callable[[dict[str, Any], bool], dict[str, Any]]
 
 def page_files() -> dict[str, tuple[bytes, str]]:
     """What the page is made of, by the path under which it is served."""
-    found = {}
+    files = {}
     top = resources.files("transom.console") / "static"
     for folder, prefix in ((top, ""), (top / "vendor", "vendor/")):
         for file in folder.iterdir():
             kind = _KINDS.get(file.name.rpartition(".")[2])
             if kind is not None and file.is_file():
-                found[f"/{prefix}{file.name}"] = file.read_bytes(), f"{kind}; charset=utf-8"
-    found["/"] = found.pop("/index.html")
-    return found
+                files[f"/{prefix}{file.name}"] = file.read_bytes(), f"{kind}; charset=utf-8"
+    files["/"] = files.pop("/index.html")
+    return files
 
 
 def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlette:
@@ -64,9 +64,9 @@ def console_app(feed: Feed, editor: Editor | None, token: str | None) -> Starlet
         query = feed.query(request.query_params.get("query", ""))
         if query is None:
             return _json({"ok": False, "what": "there is no query of this name"}, 404)
-        found = await run_in_threadpool(query.explained)
-        plans = [] if found is None else list(found.plans)
-        return _json({"ok": True, "text": query.text, "explain": found, "plan": plans[0] if plans else None})
+        explained = await run_in_threadpool(query.explained)
+        plans = [] if explained is None else list(explained.plans)
+        return _json({"ok": True, "text": query.text, "explain": explained, "plan": plans[0] if plans else None})
 
     async def history(request: Request) -> Response:
         reach = min(_number_of(request, "seconds", 600), 86_400)

@@ -56,7 +56,7 @@ class OpenRun(LocalRun):
         if not isinstance(saved, dict) or saved.keys() != {"jobs", "away"}:
             raise of_another_plan()
         with codec.restoring():
-            self._saved = [_SavedJob(one) for one in saved["jobs"]]
+            self._saved = [_SavedJob(saved_job) for saved_job in saved["jobs"]]
             self._away = {name: (list(sinks), latest) for name, (sinks, latest) in saved["away"].items()}
 
     def _check(self, *specs: QuerySpec) -> None:
@@ -74,10 +74,10 @@ class OpenRun(LocalRun):
 
     def _begin(self) -> None:
         self._claim(self._resumes)
-        saved = {one.number: one for one in self._saved}
-        for one in self._saved:
-            if one.number not in self._numbers:
-                self._away |= left_in(one.state)
+        saved = {saved_job.number: saved_job for saved_job in self._saved}
+        for saved_job in self._saved:
+            if saved_job.number not in self._numbers:
+                self._away |= left_in(saved_job.state)
         for number, job in self._numbers.items():
             if number in saved:
                 job.restore(saved[number].state, self._away)
@@ -88,7 +88,7 @@ class OpenRun(LocalRun):
                     self._take_back(query)
         for name in self._specs:
             self._away.pop(name, None)
-        before = {name for one in self._saved for name in one.names}
+        before = {name for saved_job in self._saved for name in saved_job.names}
         self._saved, self._begun = [], True
         if self._checkpoint is not None and before != self._specs.keys():
             self.commit()
@@ -133,15 +133,17 @@ class OpenRun(LocalRun):
         return query
 
     def _come(self, spec: QuerySpec) -> LocalQuery:
-        saved = next((one for one in self._saved if spec.name in one.names), None)
+        saved = next((saved_job for saved_job in self._saved if spec.name in saved_job.names), None)
         request = request_of(spec.planned) if saved is None else _as_before(spec, saved)
         joined = request if isinstance(request, Sharable) else None
         if saved is None and joined is not None:
-            saved = next((one for one in self._saved if one.join == _mark(joined.join) and not one.finished), None)
+            same_join = (each for each in self._saved if each.join == _mark(joined.join) and not each.finished)
+            saved = next(same_join, None)
         if saved is not None:
             job = self._numbers.get(saved.number)
         else:
-            restored = {one.number for one in self._saved}  # how far these are is not known before they have begun
+            # How far these are is not known before they have begun.
+            restored = {saved_job.number for saved_job in self._saved}
             others = (job for number, job in self._numbers.items() if number not in restored and not job.finished)
             job = next((job for job in others if joined and job.join == joined.join), None)
         if job is not None:
@@ -157,7 +159,7 @@ class OpenRun(LocalRun):
         return job.queries[0]
 
     def _free_number(self) -> int:
-        taken = self._numbers.keys() | {one.number for one in self._saved}
+        taken = self._numbers.keys() | {saved_job.number for saved_job in self._saved}
         return min(set(range(len(taken) + 1)) - taken)
 
     def _take_back(self, query: LocalQuery) -> None:

@@ -188,7 +188,9 @@ class SparkGroup(SparkQuery):
                     "key": consumer.key,
                     "begin": consumer.begin,
                     "first": consumer.first,
-                    "before": {name: [one.used, one.late, one.rejected] for name, one in consumer.before.items()},
+                    "before": {
+                        name: [status.used, status.late, status.rejected] for name, status in consumer.before.items()
+                    },
                 }
                 for consumer in self.consumers
             ],
@@ -198,10 +200,10 @@ class SparkGroup(SparkQuery):
     def resumed(saved: dict[str, Any], consumers: Mapping[str, SparkConsumer], context: QueryContext) -> SparkGroup:
         """A group that goes on with what `saved` gave, of the same queries by their names."""
         ordered = []
-        for one in saved["queries"]:
-            consumer = consumers[one["name"]]
-            consumer.key, consumer.begin, consumer.first = one["key"], one["begin"], one["first"]
-            consumer.before = {name: _counts(name, *counts) for name, counts in one["before"].items()}
+        for of_query in saved["queries"]:
+            consumer = consumers[of_query["name"]]
+            consumer.key, consumer.begin, consumer.first = of_query["key"], of_query["begin"], of_query["first"]
+            consumer.before = {name: _counts(name, *counts) for name, counts in of_query["before"].items()}
             ordered.append(consumer)
         savepoint = None
         if (stop := saved["stop"]) is not None:

@@ -293,7 +293,7 @@ def _units_of(data: bytes) -> list[dict[str, Any]]:
 
 def _names(saved: dict[str, Any]) -> list[str]:
     """The queries of a streaming query."""
-    return [saved["name"]] if saved["group"] is None else [one["name"] for one in saved["group"]["queries"]]
+    return [saved["name"]] if saved["group"] is None else [of_query["name"] for of_query in saved["group"]["queries"]]
 
 
 def _on_one_join(consumers: Sequence[SparkConsumer]) -> list[list[SparkConsumer]]:
