@@ -107,6 +107,45 @@ def test_nonsense_writes_nothing_to_the_terminal(
     assert capfd.readouterr().err == ""
 
 
+ABSURD = {
+    "two hosts": "GET /api/about HTTP/1.1\nHOST\nHost: evil.example\n\n",
+    "no host": "GET /api/about HTTP/1.0\n\n",
+    "another host in the address": "GET http://evil.example/api/about HTTP/1.1\nHOST\n\n",
+    "a tunnel": "CONNECT evil.example:80 HTTP/1.1\nHOST\n\n",
+    "a length and pieces": "POST /api/check HTTP/1.1\nHOST\nContent-Type: application/json\nContent-Length: 2\n"
+    "Content-Length: 3\n\n{}",
+    "a line in a name": "GET /api/about HTTP/1.1\nHOST\nOrigin : http://evil.example\n\n",
+    "a byte that is none": "GET /api/about\x00 HTTP/1.1\nHOST\n\n",
+}
+
+
+@pytest.mark.parametrize("sent", ABSURD.values(), ids=ABSURD.keys())
+def test_a_request_that_means_two_things_is_not_answered(console: Console, sent: str) -> None:
+    with connected(console, sent) as opened:
+        head = opened.recv(1 << 16).split(b" ", 2)
+    assert head[0] == b"HTTP/1.1" and 400 <= int(head[1]) < 500
+
+
+def test_who_does_not_read_misses_what_comes_and_has_nothing_kept(console: Console) -> None:
+    """A page whose window is asleep is no reason for memory to grow, nor for others to wait."""
+    board = console.feed.board
+    assert isinstance(board, Fake)
+    with ExitStack() as opened:
+        asleep = opened.enter_context(socket.socket())
+        asleep.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        asleep.connect(("127.0.0.1", console.address.port))
+        head = f"GET /api/events?query=q&wants=answer HTTP/1.1\r\nHost: {console.address}\r\n\r\n"
+        asleep.sendall(head.encode())
+        awake = opened.enter_context(connected(console, "GET /api/events HTTP/1.1\nHOST\n\n"))
+        seen, most = 0, 250
+        while seen < most:
+            if seen % 5 == 0:
+                board.write(*(("+", seen * 1000 + at, 10**17 + at) for at in range(1000)))
+            seen += awake.recv(1 << 16).count(b'"overview"')
+        held = [each.transport.get_write_buffer_size() for each in console._server.server_state.connections]
+        assert len(held) == 2 and max(held) < 1_000_000
+
+
 def test_a_head_that_does_not_end_is_cut_off(console: Console) -> None:
     with connected(console, "GET / HTTP/1.1\nHOST\nx: ") as opened:
         try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from transom import Session
+from transom.core.errors import QueryError
 from transom.session import workspace_of
 
 pytest.importorskip("starlette", reason="the console is an extra: pip install 'transom[console]'")
@@ -17,7 +20,7 @@ pytest.importorskip("httpx2", reason="Starlette's test client needs it")
 from starlette.testclient import TestClient
 
 from transom.console.board import SessionBoard
-from transom.console.editor import Editor
+from transom.console.editor import Editor, _Turns
 from transom.console.feed import Feed
 from transom.console.guard import MOST_BODY, RequestGuard
 from transom.console.server import console_app, page_files
@@ -158,6 +161,48 @@ def test_forms_of_other_pages_are_rejected(page: TestClient) -> None:
 @pytest.mark.parametrize("text", [None, 7, ["SELECT"], {"a": 1}])
 def test_a_text_is_a_text(page: TestClient, text: Any) -> None:
     assert not page.post("/api/check", json={"text": text}).json()["ok"]
+
+
+def test_a_join_of_everything_with_everything_is_cut_short(session: Session) -> None:
+    """Whoever may look may not have the process of the queries hold a hundred million rows."""
+    start = datetime(2024, 5, 1)
+    session.stream("many", [{"t": start + timedelta(seconds=i), "a": i} for i in range(400)], time="t")
+    page = client(session)
+    two = page.post("/api/preview", json={"text": "SELECT x.a FROM many x, many y"}).json()
+    three = page.post("/api/preview", json={"text": "SELECT x.a FROM many x, many y, many z WHERE x.a < 3"}).json()
+    within = "SELECT a FROM many x WHERE a IN (SELECT y.a FROM many y, many z, many w, many v)"
+    assert (two["count"], two["read"], three["count"], three["read"]) == (400 * 400, 500, 3 * 100 * 100, 100)
+    assert page.post("/api/preview", json={"text": within}).json()["read"] == 16
+
+
+def test_what_is_asked_all_the_time_leaves_most_of_it_to_the_queries() -> None:
+    turns, began, worked = _Turns(3.0, 1.0, "busy"), time.monotonic(), 0.0
+    for _ in range(5):
+        with turns.turn():
+            start = time.thread_time()
+            while time.thread_time() < start + 0.02:
+                pass
+            worked += time.thread_time() - start
+    assert worked < (time.monotonic() - began) / 2
+
+
+def test_whoever_asks_meanwhile_waits_for_a_while() -> None:
+    turns = _Turns(0.0, 0.01, "others ask")
+    with turns.turn(), pytest.raises(QueryError, match="others ask"), turns.turn():
+        pass
+    with turns.turn():
+        pass
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT " + "(" * 30_000 + "a" + ")" * 30_000 + " FROM s", "SELECT a FROM s WHERE " + "NOT " * 15_000 + "a = 1",
+     "SELECT " + "- " * 30_000 + "a FROM s", "SELECT " + "[" * 5_000 + "]" * 5_000 + " AS x FROM s",
+     " UNION ALL ".join(["SELECT a FROM s"] * 2_000), "/*" * 30_000, "SELECT a FROM " + "(SELECT a FROM " * 900 + "s"],
+    ids=["parentheses", "not", "minus", "arrays", "unions", "comments", "queries"],
+)  # fmt: skip
+def test_a_text_that_is_nested_without_end_is_an_error(page: TestClient, text: str) -> None:
+    assert "nested too deeply" in page.post("/api/check", json={"text": text}).json()["what"]
 
 
 # --- what is changed -------------------------------------------------------------------------------------------------

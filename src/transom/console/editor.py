@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +16,7 @@ from transom.console.board import SessionBoard
 from transom.core.errors import QueryError, TransomError
 from transom.core.text import visible
 from transom.cql.statements import parse_statements
+from transom.plan.algebra import StreamScan, TableScan
 from transom.plan.catalogue import (
     Catalogue,
     ExplainStatement,
@@ -22,6 +25,7 @@ from transom.plan.catalogue import (
     SetStatement,
     ShowStatement,
 )
+from transom.plan.reads import nodes
 from transom.program.growth_notes import growth_notes
 from transom.program.live_answer import MOST_SHOWN, cells
 from transom.program.planned import Planned, read_program
@@ -31,6 +35,38 @@ if TYPE_CHECKING:
     from transom.session import Session
 
 PREVIEWED: Final = 500
+"""Rows of each input."""
+
+MOST_COMBINED: Final = 1_000_000
+"""And so few of them that if each meets all of the others these are not more than that."""
+
+_PATIENCE: Final = 10.0
+
+
+class _Turns:
+    """One thing after the other, with rests between them that are so many `times` as long.
+
+    It works in the process of the queries, which have the time of the rests: whoever asks all the time takes no more.
+    """
+
+    def __init__(self, times: float, patience: float, busy: str) -> None:
+        self._times, self._patience, self._busy = times, patience, busy
+        self._lock = threading.Lock()
+        self._rested = 0.0
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=self._patience):
+            raise QueryError(self._busy, remedy="ask again in a while")
+        try:
+            time.sleep(max(self._rested - time.monotonic(), 0.0))
+            began = time.thread_time()
+            try:
+                yield
+            finally:
+                self._rested = time.monotonic() + self._times * (time.thread_time() - began)
+        finally:
+            self._lock.release()
 
 
 class Editor:
@@ -40,15 +76,15 @@ class Editor:
         self._session = session
         self._workspace = workspace
         self._board = board
-        self._one_at_a_time = threading.Lock()
-        self._one_check_at_a_time = threading.Lock()
+        self._checks = _Turns(3.0, _PATIENCE, "other texts are being checked")
+        self._previews = _Turns(1.0, 0.0, "another preview is under way")
 
     def check(self, text: str, changes: bool) -> dict[str, Any]:
         """Whether it is right; how its queries would run, and what would grow.
 
         Long texts take seconds, which many at a time would take from the queries that run.
         """
-        with self._one_check_at_a_time:
+        with self._checks.turn():
             planned = self._read(text, changes)
             explained = self._workspace.explain_together(planned)
         return {
@@ -61,12 +97,11 @@ class Editor:
 
     def preview(self, text: str, changes: bool) -> dict[str, Any]:
         """The answer over the first rows of the inputs."""
-        self._read(text, changes)
-        if not self._one_at_a_time.acquire(blocking=False):
-            raise QueryError("another preview is under way", remedy="ask again when it is over")
-        try:
+        with self._checks.turn():
+            rows_read = _rows_to_read(self._read(text, changes))
+        with self._previews.turn():
             started = time.monotonic()
-            result = self._session.preview(text, rows=PREVIEWED)
+            result = self._session.preview(text, rows=rows_read)
             table = result.to_arrow()
             rows = [row for batch in table.slice(0, MOST_SHOWN).to_batches() for row in cells(batch)]
             return {
@@ -74,11 +109,9 @@ class Editor:
                 "columns": table.column_names,
                 "rows": rows,
                 "count": table.num_rows,
-                "read": PREVIEWED,
+                "read": rows_read,
                 "seconds": time.monotonic() - started,
             }
-        finally:
-            self._one_at_a_time.release()
 
     def start(self, text: str, name: str | None, follow: bool, together: bool) -> dict[str, Any]:
         """Start the query of a text; with `together` beside those that run, with which it shares a join if it can."""
@@ -124,6 +157,14 @@ def _reject_changes(text: str, catalogue: Catalogue) -> None:
                 span=statement.span,
                 text=text,
             )
+
+
+def _rows_to_read(planned: Sequence[Planned]) -> int:
+    """Of each input; a join of many, which may have no condition, has few of each."""
+    queries = [one.statement.query for one in planned if isinstance(one.statement, InsertStatement | QueryStatement)]
+    scans = [sum(isinstance(node, StreamScan | TableScan) for node in nodes(query)) for query in queries]
+    most: float = MOST_COMBINED ** (1 / max(1, *scans, 1))
+    return min(PREVIEWED, round(most))
 
 
 _ASKS = QueryStatement | InsertStatement | ExplainStatement | ShowStatement | SetStatement

@@ -17,6 +17,13 @@ def reads(node: Node, name: str) -> bool:
     return any(reads(query, name) for query in sub_queries(node))
 
 
+def nodes(node: Node) -> Iterator[Node]:
+    """A plan and all of which it is made, sub-queries in expressions included."""
+    yield node
+    for each in (*node.inputs, *sub_queries(node)):
+        yield from nodes(each)
+
+
 def sub_queries(node: Node) -> Iterator[Node]:
     """The plans of sub-queries in the expressions of a node."""
     for value in vars(node).values():

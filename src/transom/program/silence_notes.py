@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from transom.plan.algebra import Node, StreamScan, TableScan, Window, WindowTable
 from transom.plan.catalogue import InsertStatement, QueryStatement, StreamDefinition, TableDefinition
-from transom.plan.reads import sub_queries
+from transom.plan.reads import nodes
 from transom.program.planned import Planned
 
 
@@ -15,7 +15,7 @@ def silence_notes(planned: Sequence[Planned]) -> list[str]:
     notes = []
     for each in planned:
         if isinstance(each.statement, InsertStatement | QueryStatement):
-            names = _silent(each, list(_nodes(each.statement.query)))
+            names = _silent(each, list(nodes(each.statement.query)))
             if names:
                 notes.append(
                     f"note: line {each.statement.span.line}: while no rows of {_listed(names)} come, time stands "
@@ -25,11 +25,11 @@ def silence_notes(planned: Sequence[Planned]) -> list[str]:
     return notes
 
 
-def _silent(one: Planned, nodes: Sequence[Node]) -> list[str]:
+def _silent(one: Planned, parts: Sequence[Node]) -> list[str]:
     """The inputs that nothing but a row takes on; one that may fall idle does not hold back the others."""
-    if not any(isinstance(node, WindowTable) or (isinstance(node, Window) and _by_time(node)) for node in nodes):
+    if not any(isinstance(node, WindowTable) or (isinstance(node, Window) and _by_time(node)) for node in parts):
         return []
-    scans = {node.name.lower() for node in nodes if isinstance(node, StreamScan | TableScan)}
+    scans = {node.name.lower() for node in parts if isinstance(node, StreamScan | TableScan)}
     definitions = [one.catalogue.relations[name] for name in sorted(scans)]
     timed = [
         each for each in definitions if isinstance(each, StreamDefinition | TableDefinition) and each.time is not None
@@ -45,12 +45,6 @@ def _silent(one: Planned, nodes: Sequence[Node]) -> list[str]:
 
 def _by_time(window: Window) -> bool:
     return window.spec.range is not None or window.spec.session is not None
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for each in (*node.inputs, *sub_queries(node)):
-        yield from _nodes(each)
 
 
 def _listed(names: Sequence[str]) -> str:
