@@ -52,6 +52,7 @@ VIEWS: Final = ("answer", "plan", "answer", "inputs", "answer", "history", "answ
 STATES: Final = ("closed", "nobody", "watched")
 WORDS: Final = {"closed": "closed", "nobody": "nobody looks", "watched": "watched"}
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_MOST_MS: Final = 300_000
 _SECONDS_TO_SETTLE: Final = 3.0
 
 COUNTING: Final = """
@@ -137,7 +138,7 @@ def pages(number: int, cores: Sequence[int]) -> Callable[..., Any]:
     def job(what: str, url: str = "") -> Any:
         if what == "watch":
             for at, tab in enumerate(tabs):
-                tab.goto(f"{url}#/query/q{at}/{VIEWS[at % len(VIEWS)]}")
+                tab.goto(f"{url}#/query/q{at}/{VIEWS[at % len(VIEWS)]}", timeout=_MOST_MS)
             return None
         if what == "leave":
             for tab in tabs:
