@@ -31,7 +31,7 @@ def main() -> int:
             (ROOT / page.name).write_text(text, encoding="utf-8")
             print(f"{page.name} is new")
     drawings.write()
-    print(screenshots.take())
+    print(screenshots.take_where_changed())
     return wrong
 
 
