@@ -260,7 +260,7 @@ def test_a_page_left_open_for_an_hour_does_not_grow(opened: Browser, place: str,
         assert complaints == []
     print(place, sizes)
     (heap, nodes, listeners), (heap_later, nodes_later, listeners_later) = sizes
-    assert (heap_later < heap + 1_000_000, nodes_later < nodes + 1_000, listeners_later == listeners) == (True,) * 3
+    assert (heap_later < heap + 400_000, nodes_later < nodes + 100, listeners_later == listeners) == (True,) * 3
 
 
 def size_of(shown: Page) -> tuple[int, int, int]:
