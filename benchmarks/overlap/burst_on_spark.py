@@ -36,7 +36,8 @@ _SCHEMA: Final = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("x",
 _BATCH_ROWS: Final = 16_384
 """Rows on their way in are no part of the join."""
 _EVERY: Final = 0.01
-_PATIENCE: Final = 200.0
+_PATIENCE: Final = 600.0
+"""Seconds: with other work beside it a batch takes seconds, and does no more of what was put off than otherwise."""
 _WARMING: Final = 8
 """Slides of the past that come first."""
 
