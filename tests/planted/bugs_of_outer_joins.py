@@ -25,7 +25,7 @@ OUTER_JOINS: Final = (
         "value_made_for_no_row",
         "plan/rewrites/join_sub_queries.py",
         "if picked is not None and node.outer and not all(",
-        "if picked is not None and node.outer and not any(",
+        "if picked is not None and not node.outer and not all(",
         "LEFT JOIN LATERAL shows a constant of the query where that has no row",
     ),
     Bug(
