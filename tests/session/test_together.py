@@ -77,6 +77,25 @@ def test_whoever_comes_or_goes_is_in_the_checkpoint_at_once(tmp_path: Path) -> N
         assert len(times) > len(again.result) > 3
 
 
+def test_who_left_comes_back_with_the_epochs_of_its_sink(tmp_path: Path) -> None:
+    kept = str(tmp_path / "kept")
+    with session_of(10) as session:
+        with session.together(checkpoint=kept, follow=True):
+            left = session.add(sink(session, tmp_path, "leaver") + JOIN.format(3), name="leaver")
+            stays = session.add(JOIN.format(9), name="stays")
+        assert left.await_progress(NOON + timedelta(seconds=8), timeout=LONG)
+        left.stop()
+        assert stays.is_active
+    before = lines(tmp_path, "leaver")
+    with session_of(20) as session:
+        with session.together(checkpoint=kept):
+            stays = session.add(JOIN.format(9), name="stays")
+            back = session.add(sink(session, tmp_path, "leaver") + JOIN.format(3), name="leaver")
+        ended(stays, back)
+    after = lines(tmp_path, "leaver")
+    assert len(after) > len(before) > 3 and set(before) < set(after)
+
+
 def test_a_block_that_fails_leaves_the_checkpoint_as_it_was(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
     with session_of(10) as session:

@@ -3,8 +3,8 @@
 Rows are pushed in, time is advanced, output comes out; its whole memory can be saved and restored.
 
 All inputs of a query advance together: progress is the least watermark of its streams and changing tables, and a step
-takes every operator, children first, from the last progress to the new one. So an operator's `frontier` is never behind
-that of its consumer, and an end is known to everybody in the step that passes it.
+takes every operator, children first, from the last frontier to the progress. So the frontier of an operator is never
+behind that of its consumer, and an end is known to everybody in the step that passes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries that share a join whose work is put in order: rows wait, and each query has its own progress.
+"""Queries that share a join whose work is put in order: rows wait, and each query has its own frontier.
 
 A query stands before the first row that was not done for it, so that quick queries are ahead of slow ones, and the
 answer of each is exact up to its own progress.
