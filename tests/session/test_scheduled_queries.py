@@ -90,6 +90,21 @@ def test_whatever_is_done_first_the_answers_are_the_same(policy: str, at_once: l
         assert reported.partial is None and reported.shed_rows.num_rows == 0 and reported.loads.num_rows > 1
 
 
+def test_a_null_is_no_key_where_joins_on_a_key_are_put_in_order() -> None:
+    texts = [
+        f"ISTREAM(SELECT a.n AS i, b.n AS j, a.k {EQUAL.format(window).removeprefix('SELECT a.k ')})"
+        for window in (2, 9)
+    ]
+    answers = []
+    for policy in ("off", "mqt"):
+        session = Session(schedule=policy)
+        for name, seed in (("a", 1), ("b", 2)):
+            session.stream(name, [{**row, "k": (0, 1, None)[row["k"] % 3]} for row in rows(seed)], time="t")
+        answers.append([pairs(result.to_pylist()) for result in session.execute(";".join(texts))])
+    assert answers[0] == answers[1] and min(map(len, answers[0])) > 100
+    assert {row[-1] for row in answers[0][0]} == {0, 1}
+
+
 def test_what_is_shed_is_reported_and_the_rest_is_right(at_once: list[set[tuple[Any, ...]]]) -> None:
     run = run_of(schedule="mqt", overload="shed", buffer=5)
     run.run()
