@@ -78,6 +78,22 @@ def test_they_have_the_answers_of_queries_that_run_alone(batch_rows: int) -> Non
     assert len(scans) == 1 and "SharedPlan" in [each.operator for each in run.status()[0].operators]
 
 
+def test_a_row_without_a_partner_is_told_as_soon_as_it_is_known() -> None:
+    """Not when it is over, as lifetimes are."""
+    session = Session(batch_rows=1)
+    for name, first in (("a", 0), ("b", 100)):
+        session.stream(name, [{"t": NOON + timedelta(seconds=i), "k": first + i} for i in range(9)], time="t")
+    view = "CREATE VIEW v AS SELECT a.k, b.t FROM a [RANGE 1 HOUR] LEFT JOIN b [RANGE 1 HOUR] ON a.k = b.k;"
+    planned = workspace_of(session).prepare(f"{view} SELECT k FROM v; SELECT COUNT(*) AS n FROM v")
+    run = workspace_of(session).assemble(planned)
+    assert isinstance(run, LocalRun) and [len(job.queries) for job in run.jobs] == [2]
+    for _ in range(12):
+        assert run.step()
+    rows, counts = (query.table().to_pylist() for query in run.queries)
+    assert [row["k"] for row in rows] == [0, 1, 2, 3, 4] and counts[-1]["n"] == 5
+    run.abort()
+
+
 def test_explain_tells_who_shares_the_view() -> None:
     plans = session_of().explain(TEXT).split("\n\n")
     ends = [plan.splitlines()[-1] for plan in plans]
