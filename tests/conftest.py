@@ -1,4 +1,5 @@
-"""Profiles of generated examples: `ci` is repeatable and quick, `nightly` looks further."""
+"""Profiles of generated examples: `ci` is repeatable and quick, `nightly` looks further, and with a planted bug it is
+enough to know that an example fails."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-from tests.profile import NIGHTLY
+from tests.profile import NIGHTLY, PLANTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,13 +41,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
+    "planted", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], print_blob=False
+)
+settings.register_profile(
     "nightly",
     max_examples=2_000,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("nightly" if NIGHTLY else "ci")
+settings.load_profile("nightly" if NIGHTLY else "planted" if PLANTED else "ci")
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

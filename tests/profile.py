@@ -1,4 +1,7 @@
-"""Which tests run, and how many examples: by day those that a change is held to, at night all (`make nightly`)."""
+"""Which tests run, and how many examples: by day those that a change is held to, at night all (`make nightly`).
+
+With a planted bug they are those of the day, and an example that fails is not made smaller.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 NIGHTLY: Final = os.environ.get("TRANSOM_TESTS") == "nightly"
+PLANTED: Final = os.environ.get("TRANSOM_TESTS") == "planted"
 
 
 def examples(by_day: int, at_night: int) -> int:

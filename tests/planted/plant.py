@@ -4,8 +4,9 @@
 
 A bug is caught by a test that fails with it and passes without it. What caught it when it was last planted, or is
 thought to (`caught_by.json`), runs before everything else, in a process of its own; then what usually catches bugs, and
-then all the rest, until a test fails. If none does the bug is MISSED, and the exit status is 1. All of them are tests
-of `make test`: a hint that runs at night only finds nothing. A hint that is wrong costs time and nothing else.
+then all the rest, until a test fails; what a property fails with is not made smaller. If none does the bug is MISSED,
+and the exit status is 1. All of them are tests of `make test`: a hint that runs at night only finds nothing. A hint
+that is wrong costs time and nothing else.
 
 First, what is in that file runs without any bug. Where such a test fails without one it cannot tell anything, so the
 bugs that it is thought to catch are not planted; any other test that fails with a bug has to pass without it, too, or
@@ -208,7 +209,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int]:
 
 
 def run_tests(copy: Path, chosen: list[str], until: float) -> str | None:
-    """The first test that fails in a copy of the checkout, in the CI profile; None when all pass."""
+    """The first test that fails in a copy of the checkout, with the examples of CI; None when all pass."""
     done = ["tests/planted"]  # the list of bugs is not true of a copy that has one
     for stage in STAGES:
         others = [f"--ignore={path}" for path in done if path not in stage]
@@ -250,7 +251,12 @@ def environment_of(copy: Path) -> dict[str, str]:
     ours = ("PYTEST_", "HYPOTHESIS_", "TRANSOM_TESTS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     path = os.pathsep.join(filter(None, [str(copy / "src"), os.environ.get("PYTHONPATH")]))
-    return environment | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(copy / CACHE), "COLUMNS": "200"}
+    return environment | {
+        "PYTHONPATH": path,
+        "NUMBA_CACHE_DIR": str(copy / CACHE),
+        "COLUMNS": "200",
+        "TRANSOM_TESTS": "planted",
+    }
 
 
 def run_stage(
