@@ -64,7 +64,8 @@ def test_intervals_are_texts_and_read_back(kafka: KafkaBroker, tmp_path: Path) -
     assert [line.split(",")[1] or None for line in written.splitlines()[1:]] == texts
 
 
-def test_an_epoch_that_is_repeated_is_there_once(kafka: KafkaBroker) -> None:
+def test_an_epoch_that_is_repeated_is_there_once(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transom.connectors.kafka_sink.PATIENCE", 15.0)
     topic = TestTopic(kafka, 2)
     sink = opened(topic, topic.name)
     commit(sink, 0, 1, 2)
