@@ -105,8 +105,8 @@ class Home:
 def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
     """What matters to others: not how a status reports of time spent, nor what lies beneath a NULL.
 
-    Lifetimes and net changes have no order: in which they come depends on where a memory that was made again keeps its
-    rows.
+    Lifetimes and net changes have no order, nor have signed rows of one instant: in which they come depends on where a
+    memory that was made again keeps its rows.
     """
     texts = []
     for message in messages:
@@ -116,7 +116,12 @@ def _read(messages: list[Message], forms: Mapping[str, str]) -> list[str]:
                 columns = [] if p.rows is None else [c.to_pylist() for c in p.rows.columns]
                 rows = [repr(row) for row in zip(*columns, strict=True)]
                 unordered = message.kind == OUT and forms[p.about["query"]] in ("lifetimes", "net")
-                parts.append((p.about, p.rows is None, sorted(rows) if unordered else rows))
+                if unordered:
+                    rows.sort()
+                elif p.about.get("kind") == "signed":
+                    arrived = [at >= p.about["departed"] for at in range(len(rows))]
+                    rows = [row for *_, row in sorted(zip(arrived, columns[-1], rows, strict=True))]
+                parts.append((p.about, p.rows is None, rows))
             texts.append(repr((message.fragment, message.partition, message.kind, parts)))
     return sorted(texts)
 

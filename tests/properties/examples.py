@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from tests.properties import occurrences
@@ -22,6 +23,18 @@ from transom.plan.expression import SubQuery, walk
 from transom.plan.rewrites.outer_columns import expressions_of
 from transom.runtimes.reference.evaluate import evaluate
 from transom.runtimes.reference.history import History, difference
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is declared, and how rows of it are drawn for these bounds of disorder."""
+
+    declarations: str
+    draw: Callable[[Random, dict[str, int]], dict[str, Rows]]
+
+
+PLAIN = Inputs(DECLARATIONS, inputs)
+NESTED = Inputs(NESTED_DECLARATIONS, partial(inputs, nested=True))
 
 
 @dataclass(frozen=True)
@@ -69,11 +82,11 @@ def example_of(random: Random, family: str, repeats: int = 0) -> Example:
         return statement_of(generator, family), generator.noted
 
     tactic = random.choice(["auto", "auto", "lazy_hash", "nested_loop"])
-    return lively_example(random, statement, tactic, nested)
+    return lively_example(random, statement, tactic, NESTED if nested else PLAIN)
 
 
 def lively_example(
-    random: Random, statement: Callable[[], tuple[str, Noted]], tactic: str = "auto", nested: bool = False
+    random: Random, statement: Callable[[], tuple[str, Noted]], tactic: str = "auto", given: Inputs = PLAIN
 ) -> Example:
     """A query that `statement` makes; a second one where the answer to the first is dull."""
     emit = random.choice(["changes", "changes", "lifetimes"])
@@ -81,8 +94,8 @@ def lively_example(
     bounds = {"s": random.randint(0, 4), "t": random.randint(0, 4), "u": 0}
     for _ in range(2):
         text, noted = statement()
-        query, catalogue = _bound(text, tick, tactic, bounds, nested)
-        rows, expected = _lively_rows(query, catalogue, random, bounds, nested)
+        query, catalogue = _bound(text, tick, tactic, bounds, given)
+        rows, expected = _lively_rows(query, catalogue, random, bounds, given)
         if len(expected.instants) >= 3:
             break
         occurrences.see(occurrences.DULL)
@@ -90,9 +103,9 @@ def lively_example(
     return Example(text, query, catalogue, tactic, emit, rows, expected, noted)
 
 
-def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int], nested: bool) -> tuple[Node, Catalogue]:
+def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int], given: Inputs) -> tuple[Node, Catalogue]:
     catalogue = Catalogue(functions=FUNCTIONS)
-    declarations = (NESTED_DECLARATIONS if nested else DECLARATIONS).format(bound_s=bounds["s"], bound_t=bounds["t"])
+    declarations = given.declarations.format(bound_s=bounds["s"], bound_t=bounds["t"])
     script = f"{declarations} SET tick = '{tick}'; SET join = '{tactic}'; {text}"
     statement = parse_statements(script, catalogue)[-1]
     assert isinstance(statement, QueryStatement)
@@ -100,12 +113,12 @@ def _bound(text: str, tick: str, tactic: str, bounds: dict[str, int], nested: bo
 
 
 def _lively_rows(
-    query: Node, catalogue: Catalogue, random: Random, bounds: dict[str, int], nested: bool
+    query: Node, catalogue: Catalogue, random: Random, bounds: dict[str, int], given: Inputs
 ) -> tuple[dict[str, Rows], History]:
     """Rows and the answer to them: of three tries the first with output at three instants or more."""
     names = _inputs_read(query, catalogue)
     for _ in range(3):
-        rows = {name: given for name, given in inputs(random, bounds, nested).items() if name in names}
+        rows = {name: drawn for name, drawn in given.draw(random, bounds).items() if name in names}
         expected = evaluate(query, catalogue, rows)
         if len(expected.instants) >= 3:
             break
