@@ -47,7 +47,7 @@ Mask = npt.NDArray[np.bool_]
 SHORT = 16  # rows that are quickly put in order one by one
 MANY = 64  # rows of one instant that are worth to be sorted by words first
 TEXT, WIDE = 0, 16  # kinds of columns; of other numbers their width, of floating ones it is negative
-KIND, SIDE, OFFSET, VALID_OFFSET, SOURCE, DATA, VALID = range(7)  # what is known of a column, in records and the batch
+KIND, SIDE, OFFSET, VALID_OFFSET, SOURCE, DATA, VALID, OTHER = range(8)  # what is known of a column
 NEVER_NULL = -1
 AHEAD = 32  # rows of which the records are fetched before they are looked at
 
@@ -224,8 +224,10 @@ def _nearly_sorted(rows: Int64s, t: Int64s, entered: Mask, beside: RowsBeside) -
 
 
 def compared_columns(beside: RowsBeside) -> Int64s:
-    """Of each column what `compare` needs to know."""
+    """Of each column what `compare` needs to know: its kind, its side, where it is in a record and in the batch, and which
+    is the next one of the other side."""
     store, lines = beside.store, []
+    sides = store.sides.tolist()
     for number, dtype in enumerate(store.dtypes):
         if dtype is None:
             kind = TEXT
@@ -243,9 +245,10 @@ def compared_columns(beside: RowsBeside) -> Int64s:
                 beside.sources[number],
                 beside.data[number],
                 beside.valid[number],
+                next((other for other in range(number, len(sides)) if sides[other] != sides[number]), len(sides)),
             )
         )
-    return np.array(lines, dtype=np.int64).reshape(-1, 7)
+    return np.array(lines, dtype=np.int64).reshape(-1, 8)
 
 
 @jit
@@ -361,21 +364,33 @@ def word_of(address, kind):  # type: ignore[no-untyped-def]
 @borrowing
 def beginning(row, at, columns):  # type: ignore[no-untyped-def]
     """Of the first column as much as fits into a word: where it is less the row comes before, where it is equal it is
-    not known."""
+    not known. Where the half of that column is missing, as only then it is NULL, of the first column of the other."""
     there = np.uint64(1) << np.uint64(63)
     if len(columns) == 0:
         return there
-    record = at.records + ~row * at.stride
-    if name_of(at, row, columns[0, SIDE]) == MISSING or not is_there(row, record, 0, columns):
+    if name_of(at, row, columns[0, SIDE]) != MISSING:
+        return head_of(row, 0, at, columns)
+    other = columns[0, OTHER]
+    if columns[0, VALID_OFFSET] != NEVER_NULL or other == len(columns) or name_of(at, row, 1 - columns[0, SIDE]) == MISSING:
         return np.uint64(0)
-    kind, offset, source = columns[0, KIND], columns[0, OFFSET], columns[0, SOURCE]
+    return head_of(row, other, at, columns) & ~there
+
+
+@borrowing
+def head_of(row, column, at, columns):  # type: ignore[no-untyped-def]
+    """As much of a column as fits into a word, of a half that the row has; NULL is less than any value."""
+    there = np.uint64(1) << np.uint64(63)
+    record = at.records + ~row * at.stride
+    if not is_there(row, record, column, columns):
+        return np.uint64(0)
+    kind, offset, source = columns[column, KIND], columns[column, OFFSET], columns[column, SOURCE]
     if kind == TEXT:
         if row < 0:
-            place = at.arena + word_at(record + at.texts, 0)
+            place = at.arena + word_at(record + at.texts, 0) + texts_between(record, 0, column, columns)
             behind = place + int_at(record + offset, 0)
         else:
-            place = columns[0, DATA] + np.int64(int_at(source, row))
-            behind = columns[0, DATA] + np.int64(int_at(source, row + 1))
+            place = columns[column, DATA] + np.int64(int_at(source, row))
+            behind = columns[column, DATA] + np.int64(int_at(source, row + 1))
         head = np.uint64(0)
         for _ in range(7):
             head <<= np.uint64(8)
@@ -390,32 +405,44 @@ def beginning(row, at, columns):  # type: ignore[no-untyped-def]
 
 
 @borrowing
+def texts_between(record, begin, end, columns):  # type: ignore[no-untyped-def]
+    """How many bytes a record has in the texts among these columns."""
+    size = np.int64(0)
+    for column in range(begin, end):
+        if columns[column, KIND] == TEXT:
+            size += int_at(record + columns[column, OFFSET], 0)
+    return size
+
+
+@borrowing
 def compare(a, b, at, columns):  # type: ignore[no-untyped-def]
     """Negative, zero or positive as row a comes before, is or comes after row b, column by column, NULL first."""
     first, second = at.records + ~a * at.stride, at.records + ~b * at.stride
     a_text = at.arena + word_at(first + at.texts, 0) if a < 0 else 0
     b_text = at.arena + word_at(second + at.texts, 0) if b < 0 else 0
+    reached = 0  # the column whose texts these would be
     a_left, a_right, b_left, b_right = name_of(at, a, 0), name_of(at, a, 1), name_of(at, b, 0), name_of(at, b, 1)
-    for column in range(len(columns)):
+    column = 0
+    while column < len(columns):
         kind, offset, source = columns[column, KIND], columns[column, OFFSET], columns[column, SOURCE]
         name, its_name = (a_left, b_left) if columns[column, SIDE] == 0 else (a_right, b_right)
         if name == its_name and name != NAMELESS:  # made of the same row
-            if kind == TEXT:
-                a_text += int_at(first + offset, 0) if a < 0 else 0
-                b_text += int_at(second + offset, 0) if b < 0 else 0
+            column = columns[column, OTHER]
             continue
         there = name != MISSING and is_there(a, first, column, columns)
         if there != (its_name != MISSING and is_there(b, second, column, columns)):
             return np.int64(1) if there else np.int64(-1)
+        if not there:
+            column += 1
+            continue
         if kind == TEXT:
+            a_text += texts_between(first, reached, column, columns) if a < 0 else 0
+            b_text += texts_between(second, reached, column, columns) if b < 0 else 0
+            reached = column
             length = np.int64(int_at(first + offset, 0) if a < 0 else int_at(source, a + 1) - int_at(source, a))
             other = np.int64(int_at(second + offset, 0) if b < 0 else int_at(source, b + 1) - int_at(source, b))
             i = a_text if a < 0 else columns[column, DATA] + np.int64(int_at(source, a))
             j = b_text if b < 0 else columns[column, DATA] + np.int64(int_at(source, b))
-            a_text += length
-            b_text += other
-            if not there:
-                continue
             shorter = min(length, other)
             k = np.int64(0)
             while k + 8 <= shorter and word_at(i + k, 0) == word_at(j + k, 0):
@@ -427,20 +454,19 @@ def compare(a, b, at, columns):  # type: ignore[no-untyped-def]
                 k += 1
             if length != other:
                 return length - other
-            continue
-        if not there:
-            continue
-        width = abs(kind)
-        i = first + offset if a < 0 else source + width * a
-        j = second + offset if b < 0 else source + width * b
-        if kind == WIDE:
-            if word_at(i, 1) != word_at(j, 1):
-                return np.int64(-1) if word_at(i, 1) < word_at(j, 1) else np.int64(1)
-            u, v = np.uint64(word_at(i, 0)), np.uint64(word_at(j, 0))
         else:
-            u, v = word_of(i, kind), word_of(j, kind)
-        if u != v:
-            return np.int64(-1) if u < v else np.int64(1)
+            width = abs(kind)
+            i = first + offset if a < 0 else source + width * a
+            j = second + offset if b < 0 else source + width * b
+            if kind == WIDE:
+                if word_at(i, 1) != word_at(j, 1):
+                    return np.int64(-1) if word_at(i, 1) < word_at(j, 1) else np.int64(1)
+                u, v = np.uint64(word_at(i, 0)), np.uint64(word_at(j, 0))
+            else:
+                u, v = word_of(i, kind), word_of(j, kind)
+            if u != v:
+                return np.int64(-1) if u < v else np.int64(1)
+        column += 1
     return np.int64(0)
 
 
