@@ -89,8 +89,10 @@ def test_they_are_what_counting_gives(change: str, kind: str, seed: int) -> None
 @pytest.mark.parametrize("first", [(0, 1, None), (0, 1)])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_made_of_two_are_compared_by_what_they_are_made_of(seed: int, first: tuple[int | None, ...]) -> None:
-    """Rows with the same name are not looked at twice, those of other names may be equal, and some miss a half. Where the
-    first column is NULL in these alone, they are put in order by the first one of the other half."""
+    """Rows with the same name are not looked at twice, those of other names may be equal, and some miss a half.
+
+    Where the first column is NULL in these alone, they are put in order by the first one of the other half.
+    """
     random = Random(seed)
     schema = Schema.of(("a", INTEGER), ("b", VARCHAR), ("c", INTEGER), ("d", VARCHAR)).arrow()
     pool = [(random.choice(first), random.choice(VALUES[VARCHAR])) for _ in range(5)]

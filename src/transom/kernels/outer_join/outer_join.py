@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Halves, Int64s, forever, no_int64s
 from transom.core.time import FOREVER
-from transom.kernels.columns import empty_batch, validity
+from transom.kernels.columns import alike, empty_batch, validity
 from transom.kernels.join.join import JoinKernel, JoinState, evaluated
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs
@@ -174,7 +174,7 @@ class OuterJoinKernel(JoinKernel):
         others = side.used() if self.over and not over else no_int64s()
         te = forever(len(dead)) if self.stays else side.entries[dead & watch.mask, TE]
         rows, ends, timers = advance(
-            watch.marks, watch.mask, side.entries, new, pairs[[i, 2, 3]], closed[[i, 2]], np.stack([dead, te]),
+            watch.marks, watch.mask, side.entries, new, alike(pairs), i, closed, dead, alike(te),
             due, others, step.frontier, self.kind == "semi", over,
         )  # fmt: skip
         watch.add_timers(timers)

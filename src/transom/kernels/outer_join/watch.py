@@ -20,9 +20,9 @@ import numpy as np
 
 from transom.core.delta import NO_OPEN_ID, Ends, Int64s
 from transom.core.time import FOREVER
-from transom.kernels.address import prefetch
+from transom.kernels.address import prefetch, store_word, word_at
 from transom.kernels.jit import borrowing, jit
-from transom.kernels.join.side import TA, TE, JoinSide
+from transom.kernels.join.side import PAIR_TA, PAIR_TE, TA, TE, JoinSide
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.lifetimes import LifetimeSet
 from transom.state.allocator import aligned_zeros
@@ -30,6 +30,7 @@ from transom.state.checks import need, within
 
 COVER, OPEN_PARTNERS, SHOWN, SINCE, TIMER = range(5)  # columns of `marks`
 WIDTH = 8  # of a row of `marks`, which is then one line of the cache
+LINE, ENTRY = 8 * WIDTH, 32  # bytes of a row of `marks`, and of one of the entries of a side
 AHEAD = 16  # pairs whose rows are fetched while others are looked at
 NONE = np.iinfo(np.int64).min
 NOT_SHOWN = -1  # below it: -2 - i is row i of those that this step shows
@@ -85,128 +86,146 @@ class Watch:
 
 @jit
 def advance(  # type: ignore[no-untyped-def]
-    marks, mask, entries, new, pairs, closed, dead, due, others, frontier, semi, over
+    marks, mask, entries, new, pairs, side, closed, dead, dead_te, due, others, frontier, semi, over
 ):
-    """Take what a step brought to one side, all by position.
+    """Take what a step brought to one side (0 left, 1 right), all by position.
 
-    `new` rows; `pairs`, in the order of time, with their ta and te; partners that were open and have ended
-    (`closed`, with their ends); rows that are `dead`, with their ends; timers that are `due`; `others` whose standing
-    is wanted. `over`: a row is shown when it is over, and not before. Gives rows (position, ta, te) to be shown,
-    OPEN_END where they go on; ends (open row id, te) of what was shown; and new timers (position, instant).
+    `new` rows; `pairs`, in the order of time; pairs that were open and have ended (`closed`: left, right, te); rows
+    that are `dead`, with their ends; timers that are `due`; `others` whose standing is wanted. `over`: a row is shown
+    when it is over, and not before. Gives rows (position, ta, te) to be shown, OPEN_END where they go on; ends (open
+    row id, te) of what was shown; and new timers (position, instant).
+
+    Whether the next row was alone, or was shown, nobody can foretell: what might be said of it is written, and counted
+    if it is so.
     """
-    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + dead.shape[1] + due.shape[1] + len(others)
+    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1] + len(others)
     rows = np.empty((3, most), dtype=np.int64)
     ends = np.empty((2, most), dtype=np.int64)
-    timers = np.empty((2, most), dtype=np.int64)
-    counts = np.zeros(3, dtype=np.int64)
+    looked_at = np.empty(most, dtype=np.int64)  # rows of which it may be that they are alone, or want a timer
+    n_rows, n_ends, n = 0, 0, 0
+    marked, entered = marks.ctypes.data, entries.ctypes.data
     for position in new:
-        slot = position & mask
-        marks[slot, COVER] = entries[slot, TA]
-        marks[slot, OPEN_PARTNERS] = 0
-        marks[slot, SHOWN] = NOT_SHOWN
-        marks[slot, SINCE] = NONE
-        marks[slot, TIMER] = NONE
+        line = marked + LINE * (position & mask)
+        store_word(line + 8 * COVER, word_at(entered + ENTRY * (position & mask), TA))
+        store_word(line + 8 * OPEN_PARTNERS, 0)
+        store_word(line + 8 * SHOWN, NOT_SHOWN)
+        store_word(line + 8 * SINCE, NONE)
+        store_word(line + 8 * TIMER, NONE)
     for i in range(closed.shape[1]):
-        slot = closed[0, i] & mask
-        marks[slot, OPEN_PARTNERS] -= 1
-        marks[slot, COVER] = max(marks[slot, COVER], closed[1, i])
-    marked = marks.ctypes.data
+        line = marked + LINE * (closed[side, i] & mask)
+        store_word(line + 8 * OPEN_PARTNERS, word_at(line, OPEN_PARTNERS) - 1)
+        store_word(line + 8 * COVER, max(word_at(line, COVER), closed[2, i]))
+        looked_at[n] = closed[side, i]
+        n += semi or not over
     for i in range(-AHEAD, pairs.shape[1]):
         if i + AHEAD < pairs.shape[1]:
-            prefetch(marked + 8 * WIDTH * (pairs[0, i + AHEAD] & mask))
+            prefetch(marked + LINE * (pairs[side, i + AHEAD] & mask))
+            prefetch(entered + ENTRY * (pairs[side, i + AHEAD] & mask))
         if i < 0:
             continue
-        position = pairs[0, i]
-        slot = position & mask
-        ta = pairs[1, i]
-        cover = marks[slot, COVER]
-        if marks[slot, OPEN_PARTNERS] == 0 and cover < ta:
-            if semi:
-                end_covered(marks, slot, position, cover, rows, ends, counts)
-            else:
-                end_alone(marks, slot, position, cover, ta, rows, ends, counts)
-        if marks[slot, SINCE] == NONE and cover < FOREVER:
-            marks[slot, SINCE] = ta
-        if pairs[2, i] == OPEN_END:
-            marks[slot, OPEN_PARTNERS] += 1
-            marks[slot, COVER] = max(cover, ta)
+        position, ta, te = pairs[side, i], pairs[PAIR_TA, i], pairs[PAIR_TE, i]
+        line = marked + LINE * (position & mask)
+        partners, cover = word_at(line, OPEN_PARTNERS), word_at(line, COVER)
+        was_alone = (partners == 0) & (cover < ta)
+        if not semi:
+            n_rows, n_ends = end_shown(line, position, cover, ta, was_alone, rows, ends, n_rows, n_ends)
         else:
-            marks[slot, COVER] = max(cover, pairs[2, i])
-    for i in range(dead.shape[1]):
-        position = dead[0, i]
-        slot = position & mask
-        te = dead[1, i]
-        cover = marks[slot, COVER] if marks[slot, OPEN_PARTNERS] == 0 else te
+            if was_alone:
+                n_rows, n_ends = end_covered(line, position, cover, rows, ends, n_rows, n_ends)
+            if word_at(line, SINCE) == NONE and cover < FOREVER:
+                store_word(line + 8 * SINCE, ta)
+        is_open = te == OPEN_END
+        partners += is_open
+        cover = max(cover, ta if is_open else te)
+        store_word(line + 8 * OPEN_PARTNERS, partners)
+        store_word(line + 8 * COVER, cover)
+        looked_at[n] = position
+        untimed = (partners == 0) & (word_at(line, TIMER) == NONE)  # or else its timer has it looked at
+        runs_out = untimed & (cover < word_at(entered + ENTRY * (position & mask), TE))
         if semi:
-            end_covered(marks, slot, position, min(cover, te), rows, ends, counts)
-        elif cover < te:
-            end_alone(marks, slot, position, cover, te, rows, ends, counts)
-        marks[slot, COVER] = OPEN_END  # nothing more is said of it
-        marks[slot, OPEN_PARTNERS] = 0
-        marks[slot, TIMER] = NONE
-    looked_at = np.empty(most, dtype=np.int64)
-    n = 0
-    if semi or not over:
-        for some in (new, closed[0], pairs[0], others):
-            looked_at[n : n + len(some)] = some
-            n += len(some)
+            n += (not over) | runs_out | (cover == FOREVER)
+        else:
+            n += (not over) & runs_out
+    for i in range(len(dead)):
+        position, te = dead[i], dead_te[i]
+        line = marked + LINE * (position & mask)
+        cover = word_at(line, COVER) if word_at(line, OPEN_PARTNERS) == 0 else te
+        if semi:
+            n_rows, n_ends = end_covered(line, position, min(cover, te), rows, ends, n_rows, n_ends)
+        else:
+            n_rows, n_ends = end_shown(line, position, cover, te, cover < te, rows, ends, n_rows, n_ends)
+        store_word(line + 8 * COVER, OPEN_END)  # nothing more is said of it
+        store_word(line + 8 * OPEN_PARTNERS, 0)
+        store_word(line + 8 * TIMER, NONE)
     for i in range(due.shape[1]):
-        slot = due[0, i] & mask
-        if marks[slot, TIMER] == due[1, i]:  # or else it is that of a row that was here before
-            marks[slot, TIMER] = NONE
-            looked_at[n] = due[0, i]
+        line = marked + LINE * (due[0, i] & mask)
+        looked_at[n] = due[0, i]
+        if word_at(line, TIMER) == due[1, i]:  # or else it is that of a row that was here before
+            store_word(line + 8 * TIMER, NONE)
             n += 1
+    for i in range(len(others)):
+        looked_at[n] = others[i]
+        n += semi or not over
+    timers = np.empty((2, n), dtype=np.int64)
+    n_timers = 0
+    for position in new:  # those without a partner are nowhere else
+        line = marked + LINE * (position & mask)
+        alone = (word_at(line, OPEN_PARTNERS) == 0) & (word_at(line, COVER) < frontier)
+        if not semi and not over:
+            n_rows = show(line, position, word_at(line, COVER), alone, rows, n_rows)
     for i in range(n):
         if i + AHEAD < n:
-            prefetch(marked + 8 * WIDTH * (looked_at[i + AHEAD] & mask))
-        settle(marks, entries, looked_at[i] & mask, looked_at[i], frontier, semi, over, rows, timers, ends, counts)
-    return rows[:, : counts[0]], ends[:, : counts[1]], timers[:, : counts[2]]
+            prefetch(marked + LINE * (looked_at[i + AHEAD] & mask))
+        position = looked_at[i]
+        line = marked + LINE * (position & mask)
+        cover, timer, partners = word_at(line, COVER), word_at(line, TIMER), word_at(line, OPEN_PARTNERS)
+        alone = (partners == 0) & (cover < frontier)
+        if not semi:
+            n_rows = show(line, position, cover, alone, rows, n_rows)
+        # What nothing can change any more is over, but stays open if it is shown: no end is written before its time.
+        elif alone or (cover == FOREVER and word_at(line, SHOWN) == NOT_SHOWN):
+            n_rows, n_ends = end_covered(line, position, cover, rows, ends, n_rows, n_ends)
+        elif not over:
+            since = word_at(line, SINCE)
+            n_rows = show(line, position, since, since != NONE, rows, n_rows)
+        wanted = (not alone) & (partners == 0) & (timer == NONE)
+        wanted &= cover < min(word_at(entered + ENTRY * (position & mask), TE), FOREVER)
+        store_word(line + 8 * TIMER, cover if wanted else timer)
+        timers[0, n_timers] = position
+        timers[1, n_timers] = cover
+        n_timers += wanted
+    return rows[:, :n_rows], ends[:, :n_ends], timers[:, :n_timers]
 
 
 @borrowing
-def end_alone(marks, slot, position, begin, end, rows, ends, counts):  # type: ignore[no-untyped-def]
-    """The row was alone from `begin` to `end`."""
-    shown = marks[slot, SHOWN]
-    if shown >= 0:
-        ends[0, counts[1]] = shown
-        ends[1, counts[1]] = end
-        counts[1] += 1
-        marks[slot, SHOWN] = NOT_SHOWN
-    else:
-        rows[0, counts[0]] = position
-        rows[1, counts[0]] = begin
-        rows[2, counts[0]] = end
-        counts[0] += 1
+def show(line, position, begin, it_is, rows, n_rows):  # type: ignore[no-untyped-def]
+    """If `it_is` so and not shown yet, show the row from `begin` on; gives how many rows there are."""
+    shown = word_at(line, SHOWN)
+    new = it_is & (shown == NOT_SHOWN)
+    rows[0, n_rows] = position
+    rows[1, n_rows] = begin
+    rows[2, n_rows] = OPEN_END
+    store_word(line + 8 * SHOWN, -2 - n_rows if new else shown)
+    return n_rows + new
 
 
 @borrowing
-def end_covered(marks, slot, position, end, rows, ends, counts):  # type: ignore[no-untyped-def]
+def end_shown(line, position, begin, end, it_is, rows, ends, n_rows, n_ends):  # type: ignore[no-untyped-def]
+    """If `it_is` so, what is shown of the row ends, or is shown from `begin` to `end`; gives how many there are."""
+    shown = word_at(line, SHOWN)
+    ended = it_is & (shown >= 0)
+    ends[0, n_ends] = shown
+    ends[1, n_ends] = end
+    store_word(line + 8 * SHOWN, NOT_SHOWN if ended else shown)
+    rows[0, n_rows] = position
+    rows[1, n_rows] = begin
+    rows[2, n_rows] = end
+    return n_rows + (it_is & (shown < 0)), n_ends + ended
+
+
+@borrowing
+def end_covered(line, position, end, rows, ends, n_rows, n_ends):  # type: ignore[no-untyped-def]
     """The row had partners up to `end`, if it had any."""
-    if marks[slot, SINCE] != NONE:
-        end_alone(marks, slot, position, marks[slot, SINCE], end, rows, ends, counts)
-        marks[slot, SINCE] = NONE
-
-
-@borrowing
-def settle(marks, entries, slot, position, frontier, semi, over, rows, timers, ends, counts):  # type: ignore[no-untyped-def]
-    """How the row stands when the step is over; to say it again changes nothing."""
-    cover = marks[slot, COVER]
-    alone = marks[slot, OPEN_PARTNERS] == 0 and cover < frontier
-    if alone and semi:
-        end_covered(marks, slot, position, cover, rows, ends, counts)
-    elif semi and cover == FOREVER and marks[slot, SHOWN] == NOT_SHOWN:
-        # Nothing can change it any more. What is shown already stays open: no end is written before time passes it.
-        end_covered(marks, slot, position, cover, rows, ends, counts)
-    elif not over and (alone or (semi and marks[slot, SINCE] != NONE)) and marks[slot, SHOWN] == NOT_SHOWN:
-        rows[0, counts[0]] = position
-        rows[1, counts[0]] = marks[slot, SINCE] if semi else cover
-        rows[2, counts[0]] = OPEN_END
-        marks[slot, SHOWN] = -2 - counts[0]
-        counts[0] += 1
-    if alone or marks[slot, OPEN_PARTNERS] > 0 or marks[slot, TIMER] != NONE:
-        return
-    if cover < min(entries[slot, TE], FOREVER):
-        marks[slot, TIMER] = cover
-        timers[0, counts[2]] = position
-        timers[1, counts[2]] = cover
-        counts[2] += 1
+    since = word_at(line, SINCE)
+    store_word(line + 8 * SINCE, NONE)
+    return end_shown(line, position, since, end, since != NONE, rows, ends, n_rows, n_ends)

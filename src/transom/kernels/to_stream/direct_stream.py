@@ -224,8 +224,8 @@ def _nearly_sorted(rows: Int64s, t: Int64s, entered: Mask, beside: RowsBeside) -
 
 
 def compared_columns(beside: RowsBeside) -> Int64s:
-    """Of each column what `compare` needs to know: its kind, its side, where it is in a record and in the batch, and which
-    is the next one of the other side."""
+    """Of each column what `compare` needs to know: its kind, its side, where it is in a record and in the batch, and
+    which is the next one of the other side."""
     store, lines = beside.store, []
     sides = store.sides.tolist()
     for number, dtype in enumerate(store.dtypes):
@@ -371,7 +371,11 @@ def beginning(row, at, columns):  # type: ignore[no-untyped-def]
     if name_of(at, row, columns[0, SIDE]) != MISSING:
         return head_of(row, 0, at, columns)
     other = columns[0, OTHER]
-    if columns[0, VALID_OFFSET] != NEVER_NULL or other == len(columns) or name_of(at, row, 1 - columns[0, SIDE]) == MISSING:
+    if (
+        columns[0, VALID_OFFSET] != NEVER_NULL
+        or other == len(columns)
+        or name_of(at, row, 1 - columns[0, SIDE]) == MISSING
+    ):
         return np.uint64(0)
     return head_of(row, other, at, columns) & ~there
 
