@@ -261,12 +261,7 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
     order = rows.copy()
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
-    lead = np.empty(n, dtype=np.uint64)
-    for i in range(-AHEAD, n):
-        if i + AHEAD < n and rows[i + AHEAD] < 0:
-            fetch_record(at.records + ~rows[i + AHEAD] * at.stride, at.stride)
-        if i >= 0 and ((i > 0 and t[i] == t[i - 1]) or (i + 1 < n and t[i] == t[i + 1])):
-            lead[i] = beginning(rows[i], at, columns)
+    lead = leads(t, rows, at, columns)
     first = 0
     while first < n:
         middle = first
@@ -293,6 +288,49 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
             j += order_of_two >= 0
         first = behind
     return order, kept
+
+
+@jit
+def leads(t, rows, at, columns):  # type: ignore[no-untyped-def]
+    """The `beginning` of each row that is not alone in its instant.
+
+    Mostly it is a number that is never NULL; then this does without branches, since nobody can foretell of which kind
+    the next row is.
+    """
+    n = len(t)
+    lead = np.empty(n, dtype=np.uint64)
+    there = np.uint64(1) << np.uint64(63)
+    first, other = 0, columns[0, OTHER] if len(columns) else 0
+    plain = len(columns) > 0 and is_plain(columns, first)
+    if other == len(columns):
+        other = first
+    elif plain:
+        plain = is_plain(columns, other)
+    for i in range(-AHEAD, n):
+        if i + AHEAD < n and rows[i + AHEAD] < 0:
+            fetch_record(at.records + ~rows[i + AHEAD] * at.stride, at.stride)
+        if i < 0:
+            continue
+        row = rows[i]
+        if plain:
+            misses = name_of(at, row, columns[first, SIDE]) == MISSING
+            column = other if misses else first
+            kind = columns[column, KIND]
+            record = at.records + ~row * at.stride + columns[column, OFFSET]
+            beside = columns[column, SOURCE] + abs(kind) * row
+            head = word_of(record if row < 0 else beside, kind) >> np.uint64(1)
+            none = name_of(at, row, columns[column, SIDE]) == MISSING
+            lead[i] = np.uint64(0) if none else head | (np.uint64(0) if misses else there)
+        elif (i > 0 and t[i] == t[i - 1]) or (i + 1 < n and t[i] == t[i + 1]):
+            lead[i] = beginning(row, at, columns)
+    return lead
+
+
+@borrowing
+def is_plain(columns, column):  # type: ignore[no-untyped-def]
+    """Whether it is a number of a word or less, and never NULL where its half is there."""
+    kind = columns[column, KIND]
+    return (kind != TEXT) & (kind != WIDE) & (columns[column, VALID_OFFSET] == NEVER_NULL)
 
 
 @borrowing
@@ -337,10 +375,11 @@ def sort_part(order, lead, spare, first, behind, at, columns):  # type: ignore[n
 @borrowing
 def is_there(row, record, column, columns):  # type: ignore[no-untyped-def]
     """Whether the row, which has this record or is one of the batch, has a value in a column of a half that it has."""
+    offset, valid = columns[column, VALID_OFFSET], columns[column, VALID]
+    if offset == NEVER_NULL:
+        return True
     if row < 0:
-        offset = columns[column, VALID_OFFSET]
-        return offset == NEVER_NULL or np.int64(byte_at(record + offset, 0)) != 0
-    valid = columns[column, VALID]
+        return np.int64(byte_at(record + offset, 0)) != 0
     return valid == 0 or np.int64(byte_at(valid, row)) != 0
 
 
@@ -368,16 +407,15 @@ def beginning(row, at, columns):  # type: ignore[no-untyped-def]
     there = np.uint64(1) << np.uint64(63)
     if len(columns) == 0:
         return there
-    if name_of(at, row, columns[0, SIDE]) != MISSING:
-        return head_of(row, 0, at, columns)
-    other = columns[0, OTHER]
-    if (
-        columns[0, VALID_OFFSET] != NEVER_NULL
-        or other == len(columns)
-        or name_of(at, row, 1 - columns[0, SIDE]) == MISSING
-    ):
+    other = columns[0, OTHER] if columns[0, VALID_OFFSET] == NEVER_NULL else len(columns)
+    misses = name_of(at, row, columns[0, SIDE]) == MISSING
+    if other == len(columns):
+        return np.uint64(0) if misses else head_of(row, 0, at, columns)
+    # Which half is missing nobody can foretell.
+    column = other if misses else 0
+    if name_of(at, row, columns[column, SIDE]) == MISSING:
         return np.uint64(0)
-    return head_of(row, other, at, columns) & ~there
+    return head_of(row, column, at, columns) & (~there if misses else ~np.uint64(0))
 
 
 @borrowing
