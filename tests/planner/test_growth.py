@@ -40,6 +40,13 @@ def growing(query: str) -> list[tuple[str, tuple[str, ...]]]:
         ("ISTREAM(SELECT name FROM s [RANGE UNBOUNDED] JOIN t USING (k))", ["join ring_hash s"]),
         ("SELECT k, COUNT(*) FROM s GROUP BY k", ["aggregate running s", "the answer s"]),
         ("SELECT COUNT(*), MIN(k) FROM s", []),
+        ("ISTREAM(SELECT k, SUM(k) OVER (ORDER BY ts) FROM s)", []),
+        (
+            "ISTREAM(SELECT k, SUM(k) OVER (PARTITION BY k ORDER BY ts) FROM s)",
+            ["aggregate running s", "join lazy_hash s"],
+        ),
+        ("ISTREAM(SELECT k, SUM(k) OVER (ORDER BY ts RANGE INTERVAL '1' HOUR PRECEDING) FROM s WHERE k > 1)", []),
+        ("ISTREAM(SELECT k, SUM(k) OVER (PARTITION BY k ORDER BY ts RANGE INTERVAL '1' HOUR PRECEDING) FROM s)", []),
         ("SELECT COUNT(DISTINCT k) FROM s", ["aggregate running s"]),
         ("RSTREAM(SELECT DISTINCT k FROM s)", ["distinct counting s", "rstream s"]),
         ("INSERT INTO out SELECT k FROM r EXCEPT SELECT k FROM s [NOW]", ["counting r"]),

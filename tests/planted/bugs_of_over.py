@@ -35,4 +35,32 @@ OVER: Final = (
         "back = False",
         "LAST_VALUE of a partition is its first",
     ),
+    Bug(
+        "oldest_row_of_a_frame_is_out",
+        "planner/running_frames.py",
+        "WindowSpec(range=1 - reach)",
+        "WindowSpec(range=max(1, -reach))",
+        "a row that is just as old as RANGE allows is not in the frame",
+    ),
+    Bug(
+        "rows_to_come_are_not_in_the_frame",
+        "planner/running_frames.py",
+        "return not key.descending and",
+        "return",
+        "with ORDER BY ts DESC a row is not told of those that come later",
+    ),
+    Bug(
+        "all_of_a_coarse_tick_in_the_frame",
+        "planner/running_frames.py",
+        "if tick == 1 else query",
+        "",
+        "within a tick a row sees rows that come later",
+    ),
+    Bug(
+        "descending_distance_ascends",
+        "plan/rewrites/join_frames.py",
+        "sign, far = {",
+        "sign, _ = {",
+        "with ORDER BY a DESC what precedes a row is what follows it",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, is_nested
+from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, TIMESTAMP, TIMESTAMPTZ, is_nested, sql_name
 from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
@@ -26,6 +26,7 @@ from transom.cql.scope import Scope
 from transom.plan import functions
 from transom.plan.algebra import AggregateCall, OverFrame, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
+from transom.plan.intervals import Interval
 from transom.plan.python_function import PythonFunction, python_call
 
 WALL_CLOCK: Final = frozenset(
@@ -53,6 +54,7 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
 
 _VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
 _MOST_PLACES: Final = 10**9
+_FARTHEST: Final = 10**16
 
 _BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
 _FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
@@ -421,7 +423,7 @@ class ExpressionBinder:
             over = BoundOver(call, parts, sorts, frame, end, self.context.source.excerpt(node))
             return RankRef(ranks.setdefault(over, len(ranks)), over)
 
-        frame = _frame_of(node.args.get("frame"), bool(order))
+        frame = self._frame_of(node.args.get("frame"), order)
         if name in _VALUES_OVER:
             if modified is not None:
                 remedy = "write CASE WHEN condition THEN value END, and the order in OVER (ORDER BY ..)"
@@ -478,12 +480,62 @@ class ExpressionBinder:
         if peers and near == 0:
             return seen(call, None, "last" if last else "first", own=True)
         assert frame is not None
+        if frame.distance is not None:
+            remedy = "write MIN or MAX, or a frame of ROWS"
+            raise self._error(f"{name.upper()} of a frame with a distance is not supported", node, remedy)
         if not last:
             return seen(call, frame)
         if near is None or near > 0:
             remedy = "write FIRST_VALUE with the order the other way round"
             raise self._error("LAST_VALUE of a frame that ends behind the row is not supported", node, remedy)
         return seen(call, OverFrame(near, near))
+
+    def _frame_of(self, node: exp.Expr | None, order: Sequence[SortValue]) -> OverFrame | None:
+        """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
+        if node is None:
+            return OverFrame(None, 0, peers=True) if order else None
+        written = [node.args[each] for each in ("start", "end")]
+        peers = bool(node.args["peers"])
+        if any(isinstance(bound, syntax.Distance) for bound in written):
+            return self._frame_of_distances(node, written, order)
+        start, end = (None if bound is None else int(bound.name) for bound in written)
+        return None if (start is None and end is None) or (peers and not order) else OverFrame(start, end, peers)
+
+    def _frame_of_distances(
+        self, node: exp.Expr, written: Sequence[exp.Expr | None], order: Sequence[SortValue]
+    ) -> OverFrame:
+        """RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW."""
+        if len(order) != 1:
+            remedy = "write OVER (ORDER BY ts RANGE ..), or ROWS"
+            raise self._error("RANGE with a distance takes one value in ORDER BY", node, remedy)
+        (key,) = order
+        by_time = key.value.type in (TIMESTAMP, TIMESTAMPTZ)
+        if not by_time and not pa.types.is_integer(key.value.type):
+            remedy = "order by a time or a whole number, such as CAST(a AS BIGINT), or write ROWS"
+            raise self._error(f"RANGE with a distance does not go by {sql_name(key.value.type)}", node, remedy)
+        start, end = (self._distance(bound, by_time) for bound in written)
+        if start is not None and end is not None and start > end:
+            remedy = "write RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
+            raise self._error("the frame ends before it begins", node, remedy)
+        return OverFrame(start, end, True, "time" if by_time else "number")
+
+    def _distance(self, bound: exp.Expr | None, by_time: bool) -> int | None:
+        if not isinstance(bound, syntax.Distance):
+            return None if bound is None else int(bound.name)
+        value = replace(self, clause="RANGE", sub_queries=False, ranks=None).bind(bound.this)
+        far: int | None = None
+        if by_time and isinstance(value, Interval):
+            months, micros = (
+                part.value if isinstance(part, Literal) else None for part in (value.months, value.micros)
+            )
+            far = micros if months == 0 else None
+        elif not by_time and isinstance(value, Literal) and type(value.value) is int:
+            far = value.value
+        if far is None or not 0 <= far <= _FARTHEST:
+            what, example = ("an interval of days and less", "INTERVAL '1' HOUR") if by_time else ("whole", "10")
+            remedy = f"write RANGE BETWEEN {example} PRECEDING AND CURRENT ROW"
+            raise self._error(f"a distance in this order is {what} and constant", bound, remedy)
+        return far if bound.args["following"] else -far
 
     def sort_values(self, items: Iterable[exp.Expr]) -> tuple[SortValue, ...]:
         """The entries of an ORDER BY."""
@@ -604,15 +656,6 @@ class ExpressionBinder:
             for each in parts.get("order") or ()
         )
         return functions.WrittenAggregate(values, distinct, condition, order)
-
-
-def _frame_of(node: exp.Expr | None, ordered: bool) -> OverFrame | None:
-    """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
-    if node is None:
-        return OverFrame(None, 0, peers=True) if ordered else None
-    start, end = (None if node.args[each] is None else int(node.args[each].name) for each in ("start", "end"))
-    peers = bool(node.args["peers"])
-    return None if (start is None and end is None) or (peers and not ordered) else OverFrame(start, end, peers)
 
 
 _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expression]]] = {

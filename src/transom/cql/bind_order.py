@@ -127,7 +127,8 @@ class OrderedRows:
     def over(self, calls: Sequence[tuple[int, BoundOver]]) -> None:
         """Give the rows what calls ask for that see the same rows in the same order."""
         _, first = calls[0]
-        parts, sorts = self._sorted(first.partition, first.order)
+        distant = first.frame is not None and first.frame.distance is not None
+        parts, sorts = self._sorted(first.partition, first.order, in_partition=distant)
         made = tuple(self._ordered(call, sorts) for _, call in calls)
         width = len(self.relation.schema)
         names = tuple(f"{call.call.function}_{width + i}" for i, (_, call) in enumerate(calls))
@@ -172,9 +173,12 @@ class OrderedRows:
         return TopN(self.relation, parts, keys, function, bounds.least, bounds.most, number)
 
     def _sorted(
-        self, partition: Sequence[Expression], order: Sequence[SortValue]
+        self, partition: Sequence[Expression], order: Sequence[SortValue], in_partition: bool = False
     ) -> tuple[tuple[int, ...], tuple[SortKey, ...]]:
-        """The columns of the partition and those of the order; what is no column yet is put behind the rows."""
+        """The columns of the partition and those of the order; what is no column yet is put behind the rows.
+
+        The order of those that are `in_partition` says nothing, and is wanted only where a frame goes by its values.
+        """
         positions = self._positions([self.resolved(value) for value in (*partition, *(key.value for key in order))])
         parts = tuple(dict.fromkeys(positions[: len(partition)]))
         sorts = [
@@ -183,7 +187,9 @@ class OrderedRows:
         ]
         first = {sort.column: sort for sort in reversed(sorts)}  # a column that comes again decides nothing
         return parts, tuple(
-            first[column] for column in dict.fromkeys(sort.column for sort in sorts) if column not in parts
+            first[column]
+            for column in dict.fromkeys(sort.column for sort in sorts)
+            if in_partition or column not in parts
         )
 
     def _positions(self, values: Sequence[Expression]) -> list[int]:

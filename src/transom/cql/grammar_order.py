@@ -147,26 +147,27 @@ def fill_in_windows(select: exp.Select, seen_by_name: dict[str, Seen]) -> None:
 
 
 def _read_frame(reader: Reader) -> exp.Expr:
-    """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or ROWS 2 PRECEDING; in RANGE and GROUPS without numbers."""
+    """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or ROWS 2 PRECEDING; RANGE with distances, GROUPS without."""
     start = reader.word()
-    peers = reader.take_one_of(*_FRAMES) != "ROWS"
+    unit = reader.take_one_of(*_FRAMES) or ""
+    peers = unit != "ROWS"
     between = reader.take("BETWEEN")
-    bounds = [_read_bound(reader, peers, "PRECEDING")]
+    bounds = [_read_bound(reader, unit, "PRECEDING")]
     if between:
         reader.need("AND")
-        bounds.append(_read_bound(reader, peers, "FOLLOWING"))
+        bounds.append(_read_bound(reader, unit, "FOLLOWING"))
     else:
         bounds.append(_places(0))
     if reader.at("EXCLUDE"):
         reader.reject("EXCLUDE is not supported", "leave it out, or subtract what the row itself adds")
-    first, last = (None if bound is None else int(bound.name) for bound in bounds)
+    first, last = (int(bound.name) if isinstance(bound, exp.Literal) else None for bound in bounds)
     if first is not None and last is not None and first > last:
         reader.reject("the frame ends before it begins", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", start)
     return reader.spanned(syntax.FrameClause(peers=peers, start=bounds[0], end=bounds[1]), start)
 
 
-def _read_bound(reader: Reader, peers: bool, open_to: str) -> exp.Literal | None:
-    """How many places away from the row, before it below 0; None where there is no bound."""
+def _read_bound(reader: Reader, unit: str, open_to: str) -> exp.Expr | None:
+    """How many places away from the row, before it below 0, or which distance; None where there is no bound."""
     start = reader.word()
     if reader.take("UNBOUNDED"):
         reader.need(open_to)
@@ -174,18 +175,23 @@ def _read_bound(reader: Reader, peers: bool, open_to: str) -> exp.Literal | None
     if reader.take("CURRENT"):
         reader.need("ROW")
         return _places(0)
-    if peers:
-        remedy = (
-            "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or a window of a time behind the stream: [RANGE 1 HOUR]"
-        )
-        reader.reject("RANGE or GROUPS BETWEEN so much PRECEDING or FOLLOWING is not supported", remedy, start)
+    if unit == "RANGE":
+        far = reader.value()
+        return reader.spanned(syntax.Distance(this=far, following=_follows(reader)), start)
+    if unit == "GROUPS":
+        remedy = "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND .."
+        reader.reject("GROUPS BETWEEN so many PRECEDING or FOLLOWING is not supported", remedy, start)
     count = reader.literal("number", "a number of rows", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
     if not count.name.isdigit() or len(count.name) > 9:
         reader.reject(f"'{count.name}' is no number of rows", "write a whole number", start)
+    return _places(int(count.name) * (1 if _follows(reader) else -1))
+
+
+def _follows(reader: Reader) -> bool:
     word = reader.take_one_of("PRECEDING", "FOLLOWING")
     if word is None:
         reader.need("PRECEDING")
-    return _places(int(count.name) * (-1 if word == "PRECEDING" else 1))
+    return word == "FOLLOWING"
 
 
 def _places(number: int) -> exp.Literal:

@@ -168,9 +168,16 @@ class OverCall(Ranked):
 
 
 class FrameClause(exp.Expression):
-    """ROWS (or RANGE, GROUPS: `peers`) BETWEEN `start` AND `end`: numbers of places; without one there is no bound."""
+    """ROWS (or RANGE, GROUPS: `peers`) BETWEEN `start` AND `end`: numbers of places, or in RANGE distances; without one
+    there is no bound."""
 
     arg_types: ClassVar[dict[str, bool]] = {"peers": True, "start": False, "end": False}
+
+
+class Distance(exp.Expression):
+    """INTERVAL '1' HOUR PRECEDING, or 5 FOLLOWING: how far the value is by which the rows of a frame are ordered."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "following": True}
 
 
 class StreamOf(exp.Expression):

@@ -564,6 +564,17 @@ class SetOperation(Relation):
 
 
 @dataclass(frozen=True)
+class KeptForever(OfRelation, Relation):
+    """Every row of the input from its beginning on, whenever it ends there; the planner puts it in."""
+
+    input: Relation
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
 class SortKey:
     """A column by which rows are ordered. NULLs come last unless told, whichever the direction."""
 
@@ -607,22 +618,24 @@ class OverFrame(Structural):
     """Which rows of its partition a row sees: those at places from `start` to `end` away from its own, in an order.
 
     A place is the number of the row; among `peers` it is that of the group of rows which the order does not tell apart.
-    None has no bound.
+    None has no bound. With a `distance` it is not places that are counted: the bounds are how far the one value of the
+    order is away, as a number or as a time in microseconds.
     """
 
     start: int | None
     end: int | None
     peers: bool = False
+    distance: OneOf["number", "time"] | None = None
 
     def __str__(self) -> str:
-        unit = "GROUPS" if self.peers else "ROWS"
-        return f"{unit} BETWEEN {_bound(self.start, 'PRECEDING')} AND {_bound(self.end, 'FOLLOWING')}"
+        unit = "RANGE" if self.distance is not None else "GROUPS" if self.peers else "ROWS"
+        return f"{unit} BETWEEN {self._bound(self.start, 'PRECEDING')} AND {self._bound(self.end, 'FOLLOWING')}"
 
-
-def _bound(places: int | None, unbounded: str) -> str:
-    if not places:
-        return f"UNBOUNDED {unbounded}" if places is None else "CURRENT ROW"
-    return f"{abs(places)} {'PRECEDING' if places < 0 else 'FOLLOWING'}"
+    def _bound(self, far: int | None, unbounded: str) -> str:
+        if not far:
+            return f"UNBOUNDED {unbounded}" if far is None else "CURRENT ROW"
+        number = f"INTERVAL '{abs(far)} microseconds'" if self.distance == "time" else str(abs(far))
+        return f"{number} {'PRECEDING' if far < 0 else 'FOLLOWING'}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from transom.core.errors import UnsupportedError
 from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.deduplicate.tactic import deduplicate_operator
 from transom.kernels.joinagg.shape import Shape, shape_of
-from transom.kernels.kept_forever.node import KeptForever
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, all_columns, column, scanned
 from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
@@ -28,6 +27,7 @@ from transom.plan.algebra import (
     Distinct,
     Filter,
     Join,
+    KeptForever,
     Node,
     OuterJoin,
     Project,
@@ -54,6 +54,7 @@ from transom.planner.join_operators import JoinOperators
 from transom.planner.join_tree import left_deep
 from transom.planner.lifetimes import method_of, with_negative_tuples
 from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
+from transom.planner.running_frames import bound_frames, frame_windows
 from transom.planner.sealed import seal, sealed_columns
 from transom.planner.statistics import DeclaredStatistics, Statistics
 from transom.planner.time_bounds import bound_joins
@@ -114,7 +115,10 @@ class Planner:
     def rewritten(self, query: Node, is_part: bool = False) -> Node:
         """The query as it is planned, which the planner looks at as a whole first."""
         partners = not self.negative and not is_part
-        rewritten, self.bounded = bound_joins(rewrite(query), self.catalogue, self.option("tick"), partners)
+        tick = self.option("tick")
+        framed = rewrite(bound_frames(query, self.catalogue, tick))
+        rewritten, self.bounded = bound_joins(framed, self.catalogue, tick, partners)
+        self.bounded |= frame_windows(framed)
         self.in_order = _read_in_order(rewritten)
         return rewritten
 

@@ -17,12 +17,12 @@ from dataclasses import replace
 from typing import Final
 
 from transom.core.time import format_duration
-from transom.kernels.kept_forever.node import KeptForever
 from transom.plan.algebra import (
     AntiJoin,
     Deduplicate,
     Filter,
     Join,
+    KeptForever,
     Node,
     OuterJoin,
     Project,
@@ -88,7 +88,7 @@ def _bound_relations(
     times: dict[int, int] = {}  # which input a column is the time of
     width = 0
     for i, relation in enumerate(inputs):
-        at = _time_column(relation, catalogue)
+        at = time_columns(relation, catalogue)
         if at is None:
             return None
         times |= {width + column: i for column in at}
@@ -115,7 +115,7 @@ def _bound_relations(
     return tuple(relations)
 
 
-def _time_column(relation: Relation, catalogue: Catalogue) -> tuple[int, ...] | None:
+def time_columns(relation: Relation, catalogue: Catalogue) -> tuple[int, ...] | None:
     """Where the time of a stream that never ends is among its columns; None if the relation is anything else."""
     if not isinstance(relation, Window) or not relation.spec.unbounded:
         return None

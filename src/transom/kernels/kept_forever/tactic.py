@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transom.kernels.kept_forever.kept_forever import KeptForeverKernel
-from transom.kernels.kept_forever.node import KeptForever
 from transom.kernels.kernel import Kernel
 from transom.kernels.operator import Alive, Operator, Site, Tactic
-from transom.plan.algebra import StreamScan
+from transom.plan.algebra import KeptForever, StreamScan
 from transom.plan.expression import Expression
 
 
@@ -18,7 +17,7 @@ class KeptForeverTactic(Tactic):
     cheap = True
 
     def describe(self, operator: Operator) -> str:
-        return "pairs that were made stay"
+        return "what has begun stays"
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         return (KeptForeverKernel(),)

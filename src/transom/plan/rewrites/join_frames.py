@@ -1,14 +1,16 @@
 """Aggregates with OVER become aggregates with GROUP BY, joined to the rows that ask for them.
 
 Without a frame the groups are the partitions. With one, rows are numbered, each place meets the rows that its frame
-holds, and those are grouped by it. A frame of one row, as that of LAG, needs no groups: that row is looked up by its
-number. NULLs of a partition are one partition.
+holds, and those are grouped by it; where a frame goes by distances, the value of the order stands for the place. A
+frame of one row, as that of LAG, needs no groups: that row is looked up by its number. NULLs of a partition are one
+partition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal as OneOf
 
 import pyarrow as pa
 
@@ -26,11 +28,22 @@ from transom.plan.algebra import (
     OverFrame,
     Project,
     Relation,
+    SortKey,
     TopN,
     WindowTable,
     a_relation,
 )
-from transom.plan.expression import Call, ColumnRef, Expression, Literal, SubQuery, conjunction, shifted, transform
+from transom.plan.expression import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    SubQuery,
+    conjunction,
+    shifted,
+    transform,
+)
 from transom.plan.rewrites.outer_columns import with_expressions
 from transom.plan.rewrites.per_row import columns, same_values
 
@@ -55,30 +68,29 @@ def _joined(node: Over) -> Relation:
     rows, calls = node.input, node.calls
     if node.frame is None:
         keys = tuple(columns(rows)[i] for i in node.partition)
-        groups = Aggregate(rows, keys, calls, _names(keys, node), bool(keys), excerpt=node.excerpt)
-        return _with_groups(node, rows, node.partition, groups)
-    numbered = TopN(
-        rows,
-        node.partition,
-        node.order,
-        "dense_rank" if node.frame.peers else "row_number",
-        number="place",
-        excerpt=node.excerpt,
-    )
-    by = (*node.partition, len(rows.schema))
+        groups = Aggregate(rows, keys, calls, group_names(keys, node), bool(keys), excerpt=node.excerpt)
+        return with_groups(node, rows, node.partition, groups)
+    numbered = rows if node.frame.distance is not None else _numbered(node, node.frame)
+    by = (*node.partition, node.order[0].column if numbered is rows else len(rows.schema))
     if node.frame.start == node.frame.end and not node.frame.peers and all(map(_of_one_row, calls)):
-        return _with_groups(node, numbered, by, _moved(node, numbered, by))
+        return with_groups(node, numbered, by, _moved(node, numbered, by))
     names = tuple(numbered.schema[i].name for i in by)
     places: Relation = Project(numbered, tuple(columns(numbered)[i] for i in by), names)
     places = Distinct(places) if node.frame.peers else places
     seen = [shifted(column, len(by)) for column in columns(numbered)]
     keys = columns(places)
     met = [part for key, i in zip(keys, node.partition, strict=False) for part in _same(numbered, i, key, seen[i])]
-    met += _in_frame(node.frame, keys[-1], seen[-1])
+    place = seen[by[-1]]
+    met += _near(node, keys[-1], place) if numbered is rows else _in_frame(node.frame, keys[-1], place)
     pairs = Join((places, numbered), conjunction(tuple(met)), excerpt=node.excerpt)
-    made = tuple(_in_place(call.over(lambda each: shifted(each, len(by))), seen[-1]) for call in calls)
-    groups = Aggregate(pairs, keys, made, _names(keys, node), True, excerpt=node.excerpt)
-    return _with_groups(node, numbered, by, groups)
+    made = tuple(ordered_by(call.over(lambda each: shifted(each, len(by))), place) for call in calls)
+    groups = Aggregate(pairs, keys, made, group_names(keys, node), True, excerpt=node.excerpt)
+    return with_groups(node, numbered, by, groups)
+
+
+def _numbered(node: Over, frame: OverFrame) -> TopN:
+    function: OneOf["row_number", "dense_rank"] = "dense_rank" if frame.peers else "row_number"
+    return TopN(node.input, node.partition, node.order, function, number="place", excerpt=node.excerpt)
 
 
 def _same(rows: Relation, i: int, left: Expression, right: Expression) -> tuple[Expression, ...]:
@@ -105,11 +117,53 @@ def _in_frame(frame: OverFrame, own: Expression, seen: Expression) -> list[Expre
     return [Call(sign, (seen, _later(own, by)), BOOLEAN) for sign, by in bounds if by is not None]
 
 
+def _near(node: Over, own: Expression, seen: Expression) -> list[Expression]:
+    """That a value is as near the row's own as the frame allows; NULLs are near each other and far from all others."""
+    assert node.frame is not None
+    (key,) = node.order
+    bounds = ((">=", node.frame.start, not key.nulls_first), ("<=", node.frame.end, key.nulls_first))
+    if _is_never_null(node.input, key.column):
+        return [_within(node.frame, key, sign, own, seen, far) for sign, far, _ in bounds if far is not None]
+    near: list[Expression] = []
+    for sign, far, nulls_are_within in bounds:
+        if far is None:
+            continue
+        of_null = Call("is_null", (seen,), BOOLEAN) if nulls_are_within else Literal(True, BOOLEAN)
+        null_seen = Literal(nulls_are_within, BOOLEAN)
+        within = Call("coalesce", (_within(node.frame, key, sign, own, seen, far), null_seen), BOOLEAN)
+        own_is_null = Call("is_null", (own,), BOOLEAN)
+        near.append(
+            Call(
+                "and",
+                (
+                    Call("or", (Call("not", (own_is_null,), BOOLEAN), of_null), BOOLEAN),
+                    Call("or", (own_is_null, within), BOOLEAN),
+                ),
+                BOOLEAN,
+            )
+        )
+    return near
+
+
+def _within(frame: OverFrame, key: SortKey, sign: str, own: Expression, seen: Expression, far: int) -> Expression:
+    if key.descending:
+        sign, far = {">=": "<=", "<=": ">="}[sign], -far
+    if frame.distance == "time":
+        limit = Call("add_interval", (own, Literal(far, BIGINT)), own.type) if far else own
+        return Call(sign, (seen, limit), BOOLEAN)
+    return Call(sign, (_as_bigint(seen), _later(_as_bigint(own), far)), BOOLEAN)
+
+
+def _as_bigint(value: Expression) -> Expression:
+    return value if value.type == BIGINT else Cast(value, BIGINT)
+
+
 def _later(place: Expression, by: int) -> Expression:
     return Call("+", (place, Literal(by, BIGINT)), BIGINT) if by else place
 
 
-def _in_place(call: AggregateCall, place: Expression) -> AggregateCall:
+def ordered_by(call: AggregateCall, place: Expression) -> AggregateCall:
+    """The call with the order of its frame, if it asks for the first row of that."""
     if call.function != "first" or call.order or call.argument is None:
         return call
     return replace(call, order=(OrderedBy(place), OrderedBy(call.argument)))
@@ -125,7 +179,7 @@ def _moved(node: Over, numbered: Relation, by: tuple[int, ...]) -> Relation:
     assert node.frame is not None and node.frame.start is not None
     *keys, place = (columns(numbered)[i] for i in by)
     values = (Literal(1, BIGINT) if call.argument is None else _one_zero(call.argument) for call in node.calls)
-    return Project(numbered, (*keys, _later(place, -node.frame.start), *values), _names((*keys, place), node))
+    return Project(numbered, (*keys, _later(place, -node.frame.start), *values), group_names((*keys, place), node))
 
 
 def _one_zero(value: Expression) -> Expression:
@@ -135,7 +189,7 @@ def _one_zero(value: Expression) -> Expression:
     return Call("+", (value, Literal(0.0, value.type)), value.type)
 
 
-def _with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relation) -> Relation:
+def with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relation) -> Relation:
     """The rows with what is said of their group: over nothing COUNT is 0, all others are NULL."""
     width = len(rows.schema)
     theirs = tuple(shifted(column, width) for column in columns(groups))
@@ -158,5 +212,5 @@ def _with_groups(node: Over, rows: Relation, by: tuple[int, ...], groups: Relati
     return Project(joined, (*columns(node.input), *values), tuple(node.schema.names))
 
 
-def _names(keys: Sequence[Expression], node: Over) -> tuple[str, ...]:
+def group_names(keys: Sequence[Expression], node: Over) -> tuple[str, ...]:
     return (*(key.name if isinstance(key, ColumnRef) else "key" for key in keys), *node.names)

@@ -15,6 +15,7 @@ from transom.plan.algebra import (
     Distinct,
     Filter,
     Join,
+    KeptForever,
     Node,
     OuterJoin,
     Project,
@@ -78,6 +79,9 @@ class _Pruner:
                 return node.with_inputs((self.prune_columns(node.input),)), everything
             child, at = self._prune(node.input, needed | columns_of(node.predicate))
             return replace(node.with_inputs((child,)), predicate=remap(node.predicate, at)), at  # type: ignore[call-arg]
+        if isinstance(node, KeptForever):
+            child, at = self._prune(node.input, needed)
+            return KeptForever(a_relation(child), excerpt=node.excerpt), at
         if isinstance(node, Unnest):
             width = len(node.input.schema)
             used = columns_of(node.array)

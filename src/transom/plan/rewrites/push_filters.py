@@ -26,6 +26,7 @@ from transom.plan.algebra import (
     Distinct,
     Filter,
     Join,
+    KeptForever,
     Node,
     OuterJoin,
     Project,
@@ -104,6 +105,8 @@ class _Pusher:
                 return self._stay(node, parts)
             inner = tuple(substitute(part, node.expressions) for part in parts)
             return replace(node, input=self._push(node.input, inner))
+        if isinstance(node, KeptForever):
+            return replace(node, input=self._push(node.input, parts))
         if isinstance(node, Unnest):
             width = len(node.input.schema)
             below, above = _parted(parts, lambda part: _only_below(part, width))
