@@ -240,11 +240,17 @@ def summary(outcomes: Outcomes) -> dict[str, Any]:
         "cost_share": digits(statistics.median(lost["rate"])),
         "cost_share_least": min(lost["rate"]),
         "cost_share_most": max(lost["rate"]),
+        "cost_share_error": _standard_error(lost["rate"]),
         "cpu_cost_share": digits(statistics.median(lost["rate_of_cpu"])),
         "console_share": outcome["watched"]["console_share"],
         "console_share_nobody": outcome["nobody"]["console_share"],
         "messages": outcome["watched"]["messages"],
     }
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Of their mean."""
+    return digits(statistics.stdev(values) / len(values) ** 0.5) if len(values) > 1 else None
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
