@@ -165,7 +165,6 @@ CALLS: Final[dict[str, str]] = {
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
     **_same(_ONE_EACH, "collect collect_list collect_set listagg group_concat"),
-    **_same("write QUANTILE_CONT(a, 0.95)", "percentile_approx percentile approx_quantile"),
     **_same("write a query for each grouping, with UNION ALL between them", "grouping grouping_id"),
     **_same("write ts + INTERVAL '1' DAY, or ts + n * INTERVAL '1' DAY", "timestampadd date_add dateadd adddate"),
     **_same("write ts - INTERVAL '1' DAY, or date_diff('day', earlier, later)", "date_sub datesub subdate"),

@@ -160,7 +160,7 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
             _one_ordered(function, written)
             value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
         else:
-            value, many = written.arguments
+            value, many = written.arguments[:2]
             if isinstance(many, Call) and many.function == "list_value" and many.arguments:
                 fractions = [_fraction(function, each) for each in many.arguments]
                 return _all_or_null([_valued(name, written, value, each, refer) for each in fractions])
@@ -330,9 +330,10 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE, of "
                       "DECIMALs of up to 15 digits one of those, cut to its places",
-                      _quantile("quantile_cont"), (), 2),
+                      _quantile("quantile_cont"), ("percentile", "approx_quantile"), 2),
     AggregateFunction("quantile_disc", "QUANTILE_DISC(a, 0.95)", "the first value of any type, in order, up to which "
-                      "that fraction of the values lies", _quantile("quantile_disc"), ("quantile",), 2),
+                      "that fraction of the values lies; a third argument, how far it may be off, changes nothing: it "
+                      "is exact", _quantile("quantile_disc"), ("quantile", "percentile_approx"), 2, 1),
     AggregateFunction("percentile_cont", "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_CONT(a, 0.95)",
                       _quantile("quantile_cont", within=True)),
     AggregateFunction("percentile_disc", "PERCENTILE_DISC(0.95) WITHIN GROUP (ORDER BY a)", "QUANTILE_DISC(a, 0.95)",
