@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from random import Random
@@ -190,6 +191,8 @@ def compacted(state: Any) -> Any:
         return type(state)(map(compacted, state))
     if isinstance(state, dict):
         return {key: compacted(item) for key, item in state.items()}
+    if isinstance(state, codec.Deferred):
+        return state.read()
     if not dataclasses.is_dataclass(state) or isinstance(state, type):
         return state
     state = state.compacted() if hasattr(state, "compacted") else state
@@ -291,9 +294,15 @@ def test_what_was_cut_short_or_grew_is_damage(pipelines: list[Pipeline]) -> None
 
 def sealed(tree: Any, blobs: list[bytes] | None = None) -> bytes:
     """Bytes of the right form that say whatever they like."""
-    described = tree if isinstance(tree, bytes) else json.dumps(tree).encode()
-    sizes = json.dumps([len(blob) for blob in blobs or []]).encode()
-    return b"".join(codec.sealed(b'{"tree": %b, "sizes": %b}' % (described, sizes), blobs or []))
+    return b"".join(codec.sealed(tree if isinstance(tree, bytes) else json.dumps(tree).encode(), blobs or []))
+
+
+def with_sizes(data: bytes, sizes: bytes, length: int | None = None) -> bytes:
+    """What was sealed, with something else at its end of how long the parts are."""
+    end = len(data) - 12
+    before = data[: end - int.from_bytes(data[end : end + 8], "little")]
+    lies = before + sizes + (len(sizes) if length is None else length).to_bytes(8, "little")
+    return lies + zlib.crc32(lies).to_bytes(4, "little")
 
 
 ARRAY = {"array": "<i8", "shape": [1], "at": 0}
@@ -322,10 +331,14 @@ def test_bytes_of_another_form_are_rejected() -> None:
     assert codec.decode(sealed({"v": 1}), ()) == 1
     with pytest.raises(CheckpointError, match="not a saved state"):
         codec.decode(sealed({"v": 1}).replace(codec.FORMAT, b"transom-state-0\n"), ())
-    for sizes in (b"[-8]", b"[16]", b"[7]", b"[8, 8]", b"8", b'["8"]', b"[4, 4]"):
-        lies = codec.sealed(b'{"tree": {"array": "<i8", "shape": [1], "at": 0}, "sizes": %b}' % sizes, [bytes(8)])
+    right = sealed(ARRAY, [bytes(8)])
+    assert with_sizes(right, b"[8]") == right
+    for sizes in (b"[-8]", b"[16]", b"[7]", b"[8, 8]", b"8", b'["8"]', b"[4, 4]", b"", b"{"):
         with pytest.raises(CheckpointError):
-            codec.decode(b"".join(lies), ())
+            codec.decode(with_sizes(right, sizes), ())
+    for length in (0, 2, 4, 1 << 30):
+        with pytest.raises(CheckpointError):
+            codec.decode(with_sizes(right, b"[8]", length), ())
 
 
 def test_a_class_that_is_not_on_the_list_is_rejected() -> None:
@@ -348,3 +361,23 @@ def test_a_query_rejects_damage_and_stays_as_it_was(pipelines: list[Pipeline]) -
         with pytest.raises(CheckpointError):
             pipeline.restore(wrong)
     assert same(codec.decode(before, STATE_CLASSES)["state"], compacted(pipeline.state))
+
+
+def test_what_is_elsewhere_is_read_when_its_bytes_are_due() -> None:
+    """So no more of it than one batch is in memory."""
+    happened: list[str] = []
+
+    def deferred(number: int) -> codec.Deferred:
+        def read() -> pa.RecordBatch:
+            happened.append(f"read {number}")
+            return pa.record_batch({"n": [number] * 1_000})
+
+        return codec.Deferred(read)
+
+    data = b""
+    for buffer in codec.buffers([deferred(1), deferred(2)]):
+        if len(buffer) > 1_000:
+            happened.append("written")
+        data += buffer
+    assert happened == ["read 1", "written", "read 2", "written"]
+    assert [batch.column(0)[0].as_py() for batch in codec.decode(data, ())] == [1, 2]

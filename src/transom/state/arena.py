@@ -172,7 +172,7 @@ class _Placing:
                 return [start, blob.nbytes]
             blob = np.ascontiguousarray(blob).reshape(-1).view(np.uint8)
         else:
-            blob = np.frombuffer(blob, dtype=np.uint8)
+            blob = np.frombuffer(blob(), dtype=np.uint8)
         index = [0, blob.nbytes]
         self._waiting.append((index, blob))
         return index

@@ -1,10 +1,11 @@
 """One codec for all state: any tree of dataclasses, lists, numbers, texts, flat arrays and Arrow batches <-> bytes.
 
-A state is written as a JSON description of the tree, the bytes of its arrays one after the other, as they lie, and a
-checksum of it all: a flipped bit is damage, never another state. Nothing read back is ever executed: a dataclass is
-rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass may carry `STATE_VERSION`;
-another version is rejected, not guessed at. One with a method `compacted` is written as that gives it, without the room
-that it keeps for more.
+A state is written as a JSON description of the tree, the bytes of its arrays one after the other, as they lie, how long
+each is, and a checksum of it all: a flipped bit is damage, never another state. What a tree refers to need not be in
+memory before its bytes are due (`Deferred`), so that a state can be written that would not fit. Nothing read back is
+ever executed: a dataclass is rebuilt only when its name is in `classes`, the closed list of the caller. Every dataclass
+may carry `STATE_VERSION`; another version is rejected, not guessed at. One with a method `compacted` is written as that
+gives it, without the room that it keeps for more.
 """
 
 from __future__ import annotations
@@ -14,21 +15,33 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from transom.core.errors import CheckpointError, TransomError
 from transom.state.allocator import aligned_copy
 
-FORMAT: Final = b"transom-state-3\n"
+FORMAT: Final = b"transom-state-4\n"
 
 _SIZE_BYTES: Final = 8
 _CHECKSUM_BYTES: Final = 4
 _ALIGNED: Final = 64
 """Arrays begin at multiples of so many bytes, as Arrow likes them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Deferred:
+    """A batch of a state that is elsewhere, and read when it is written."""
+
+    read: Callable[[], pa.RecordBatch]
+
+
+Blob: TypeAlias = "bytes | memoryview | Callable[[], bytes | memoryview]"
+"""Bytes, or what makes them when they are due."""
 
 
 def encode(state: Any) -> bytes:
@@ -38,40 +51,43 @@ def encode(state: Any) -> bytes:
 
 def buffers(state: Any) -> Iterator[bytes | memoryview]:
     """The bytes of a state one after the other; arrays are not copied, and must stay as they are until then."""
-    blobs: list[memoryview] = []
+    blobs: list[Blob] = []
 
     def put(blob: Any) -> int:
-        blobs.append(_bytes_of(blob))
+        blobs.append(_bytes_of(blob) if isinstance(blob, np.ndarray) else blob)
         return len(blobs) - 1
 
     tree = describe(state, put)
-    yield from sealed(json.dumps({"tree": tree, "sizes": [len(blob) for blob in blobs]}).encode(), blobs)
+    yield from sealed(json.dumps(tree).encode(), blobs)
 
 
-def sealed(head: bytes, blobs: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def sealed(tree: bytes, blobs: Iterable[Blob]) -> Iterator[bytes | memoryview]:
     """A description and the bytes of arrays in the form that is read back."""
     checksum = 0
-    for buffer in _laid_out(head, blobs):
+    for buffer in _laid_out(tree, blobs):
         checksum = zlib.crc32(buffer, checksum)
         yield buffer
     yield checksum.to_bytes(_CHECKSUM_BYTES, "little")
 
 
-def _laid_out(head: bytes, blobs: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    yield FORMAT + len(head).to_bytes(_SIZE_BYTES, "little")
-    yield head
-    at = len(FORMAT) + _SIZE_BYTES + len(head)
+def _laid_out(tree: bytes, blobs: Iterable[Blob]) -> Iterator[bytes | memoryview]:
+    yield FORMAT + len(tree).to_bytes(_SIZE_BYTES, "little")
+    yield tree
+    at = len(FORMAT) + _SIZE_BYTES + len(tree)
+    sizes = []
     for blob in blobs:
-        if len(blob):
+        buffer = blob() if callable(blob) else blob
+        sizes.append(len(buffer))
+        if len(buffer):
             yield bytes(-at % _ALIGNED)
-            yield blob
-            at += -at % _ALIGNED + len(blob)
+            yield buffer
+            at += -at % _ALIGNED + len(buffer)
+    tail = json.dumps(sizes).encode()
+    yield tail + len(tail).to_bytes(_SIZE_BYTES, "little")
 
 
-def _bytes_of(blob: Any) -> memoryview:
-    if isinstance(blob, np.ndarray):
-        return np.ascontiguousarray(blob).reshape(-1).view(np.uint8).data
-    return memoryview(blob)
+def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def decode(data: bytes, classes: Iterable[type]) -> Any:
@@ -99,15 +115,19 @@ def unsealed(data: bytes) -> tuple[Any, list[pa.Buffer]]:
         raise damaged()
     at = len(FORMAT) + _SIZE_BYTES
     size = int.from_bytes(data[len(FORMAT) : at], "little")
-    head = json.loads(data[at : at + size])
+    tree = json.loads(data[at : at + size])
+    tail_end = end - _SIZE_BYTES
+    tail = tail_end - int.from_bytes(data[tail_end:end], "little")
+    if tail < at + size:
+        raise damaged()
     buffers, whole, at = [], pa.py_buffer(data), at + size
-    for size in head["sizes"]:
+    for size in json.loads(data[tail:tail_end]):
         at += -at % _ALIGNED if size else 0
         buffers.append(whole[at : at + size])
         at += size
-    if at != end:
+    if at != tail:
         raise damaged()
-    return head["tree"], buffers
+    return tree, buffers
 
 
 def saved_bytes(state: Any, whole: bool = False) -> int:
@@ -175,10 +195,13 @@ def _described(dtype: Any) -> Any:
 
 
 def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
-    """A tree that JSON can hold. `put` takes arrays and buffers, and says where they are. `whole`: not compacted."""
+    """A tree that JSON can hold. `put` takes arrays, and what makes the bytes of a batch when they are due, and says
+    where they are. `whole`: not compacted."""
     kind = type(value)
     if kind in _PLAIN:  # most of what there is
         return {"v": value}
+    if kind is Deferred:
+        return {"batch": True, "at": put(lambda: _stream_of(value.read()))}
     if dataclasses.is_dataclass(kind):
         if not whole and hasattr(value, "compacted"):
             value = value.compacted()
@@ -196,11 +219,15 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
     if isinstance(value, int | float | str):
         return {"v": value}
     if isinstance(value, pa.RecordBatch):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, value.schema) as writer:
-            writer.write_batch(value)
-        return {"batch": True, "at": put(sink.getvalue())}
+        return {"batch": True, "at": put(partial(_stream_of, value))}
     raise TypeError(f"a state cannot hold a {kind.__name__}")
+
+
+def _stream_of(batch: pa.RecordBatch) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue())
 
 
 def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[type], check: bool = False) -> Any:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from transom.core.time import BEGINNING
 from transom.kernels.slide_join.estimates import Estimates
 from transom.kernels.slide_join.report import SlideReport
-from transom.kernels.slide_join.sorted_run import SortedRun
+from transom.kernels.slide_join.sorted_run import SortedRun, by_itself
+from transom.state.codec import Deferred
 from transom.state.spill import SpillFile, SpillStore
 
 
@@ -94,7 +95,8 @@ class Stored:
         if self.reader is not None and self.reader.durable and self.file is not None:
             return Stored(self.birth, self.death, self.rows, self.bytes, None, self.file)
         away = self.batch is None or self.away
-        return Stored(self.birth, self.death, self.rows, self.bytes, self.read(), away=away)
+        batch = self.batch if self.batch is not None else Deferred(self.read)
+        return Stored(self.birth, self.death, self.rows, self.bytes, batch, away=away)
 
     def compacted_bytes(self) -> int:
         durable = self.reader is not None and self.reader.durable
@@ -189,6 +191,15 @@ class SlideJoinState:
                 if part.away and part.in_memory:
                     part.spill(store)
                 part.away = False
+
+    def move_in(self) -> None:
+        """What is in memory is there by itself: of a state that was read back it lies within all of what was read."""
+        for part in self.parts:
+            if part.batch is not None:
+                part.batch = by_itself(part.batch)
+        for window in self.windows:
+            for loose in window.loose:
+                loose.batches = [by_itself(batch) for batch in loose.batches]
 
     def save(self, store: SpillStore) -> None:
         """Everything into files that a checkpoint can refer to."""

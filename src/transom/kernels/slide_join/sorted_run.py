@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from transom.core.delta import Int64s
 from transom.kernels.columns import text_parts
 from transom.kernels.keys import Hashes
 from transom.kernels.slide_join.spec import HASH, KEY
+from transom.state.codec import Deferred
 from transom.state.spill import SpillFile, SpillStore
 
 SHARE_BYTES: Final = 1 << 13
@@ -32,6 +34,11 @@ _COLUMN_BYTES: Final = 256
 
 def held_bytes(batch: pa.RecordBatch) -> int:
     return int(batch.nbytes) + _COLUMN_BYTES * int(batch.num_columns)
+
+
+def by_itself(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows in memory of their own, so that what they came with can be freed."""
+    return batch.take(pa.array(np.arange(len(batch))))
 
 
 class ProbeTable:
@@ -151,7 +158,7 @@ class SortedRun:
         """Whole, unless a checkpoint may refer to the file."""
         if self.reader is not None and self.reader.durable and self.file is not None:
             return SortedRun(self.source, self.ta, self.te, self.rows, self.bytes, None, self.file, self.bits)
-        batch = self.batch if self.batch is not None else self.read(0, 0)
+        batch = self.batch if self.batch is not None else Deferred(partial(self.read, 0, 0))
         away = self.away or not self.in_memory
         return SortedRun(self.source, self.ta, self.te, self.rows, self.bytes, batch, away=away)
 

@@ -30,7 +30,7 @@ from transom.kernels.slide_join.estimates import Estimates
 from transom.kernels.slide_join.labour import Labour
 from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork
 from transom.kernels.slide_join.outlet import COMPLETE, INCOMPLETE, Outlet
-from transom.kernels.slide_join.sorted_run import held_bytes, sorted_run
+from transom.kernels.slide_join.sorted_run import by_itself, held_bytes, sorted_run
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.state.spill import SpillStore
 
@@ -130,8 +130,7 @@ class Turn:
             window = self._window(closing)
             size = max(len(rows) * self._limits.run // max(held_bytes(rows), 1), 1)
             for first in range(0, len(rows), size):
-                part = rows.slice(first, size)
-                part = part.take(pa.array(np.arange(len(part))))  # by itself: what it came with can be freed
+                part = by_itself(rows.slice(first, size))
                 self._make_room(held_bytes(part))
                 self._add(window, source, ta, te, part)
             index += 1
