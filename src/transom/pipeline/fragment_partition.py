@@ -163,6 +163,8 @@ class FragmentPartition:
                 runner.check(state.consumers[key])
             for partition, memory in self._partitions(state):
                 partition.stage.part.check_kernels(memory.part, memory.feeds.values())
+            if self.part.spilling is not None:
+                self.part.spilling.adopt(state.part.operators)
             return state
 
     def step(self, messages: Iterable[Message], decided: Sequence[Any] = ()) -> list[Message]:
@@ -200,6 +202,11 @@ class FragmentPartition:
     def status(self) -> Message:
         """How the partition is doing, for the driver; to say so takes a walk through all that is kept."""
         return status_message(self.partition, partition_status(self))
+
+    def give_back(self) -> None:
+        """What it took to keep and send what a step gave is the system's again."""
+        if self.part.spilling is not None:
+            self.part.spilling.end_step()
 
     def close(self) -> None:
         """No thread is left behind."""

@@ -115,7 +115,10 @@ class Part:
             getattr(kernel, "uses_worker_pool", False) for kernels in self._kernels for kernel in kernels
         )
         self.worker_pool = WorkerPool() if uses_worker_pool else None
-        self.spilling = Spilling(store or store_of(catalogue)) if Spilling.wanted(self._kernels) else None
+        self.spilling = None
+        if Spilling.wanted(self._kernels):
+            bounded = catalogue.options.get("memory") is not None
+            self.spilling = Spilling(store or store_of(catalogue), bounded)
 
     def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
         """Raise Unsound where a state that was read back cannot be one of these operators.
@@ -176,6 +179,8 @@ class Part:
             deltas[i] = delta
             self._timers.note(i, state.operators[i], delta)
             self._count(state.counters[i], inputs if operator.inputs else (), delta, time.perf_counter() - started)
+        if self.spilling is not None:
+            self.spilling.end_step()
         return deltas, rejected_rows
 
     def next_timer(self, state: PartState) -> int:
@@ -229,6 +234,7 @@ class Part:
                 given = kernel.idle(state.operators[i][0], replace(step, spill=self.spilling.store))
                 if given is not None:
                     self.count_emitted(state, len(given), time.perf_counter() - started)
+                    self.spilling.end_step()
                 return given
         return None
 

@@ -10,7 +10,7 @@ from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.plan.catalogue import Catalogue
 from transom.plan.options import check_spill
-from transom.state.allocator import give_back_freed_memory
+from transom.state.allocator import give_back_freed_memory, use_one_allocator
 from transom.state.spill import SpillStore
 
 
@@ -19,19 +19,28 @@ def store_of(catalogue: Catalogue, home: str | None = None, *, referred: bool = 
     options = catalogue.options
     check_spill(catalogue)
     if options.get("memory") is not None:
-        give_back_freed_memory()
+        use_one_allocator()
     return SpillStore(options.get("spill"), home=home, referred=referred, speed=options.get("disk_speed"))
 
 
 class Spilling:
-    """The store of a part; a durable one has its folder beside a checkpoint, which refers to the files in it."""
+    """The store of a part; a durable one has its folder beside a checkpoint, which refers to the files in it.
 
-    def __init__(self, store: SpillStore) -> None:
+    `bounded`: there is a budget, and the process is to have little memory besides.
+    """
+
+    def __init__(self, store: SpillStore, bounded: bool) -> None:
         self.store = store
+        self._bounded = bounded
 
     @staticmethod
     def wanted(kernels: Iterable[tuple[Kernel, ...]]) -> bool:
         return any(isinstance(kernel, SlideJoinKernel) for of_one in kernels for kernel in of_one)
+
+    def end_step(self) -> None:
+        """What was freed in a step is the system's again."""
+        if self._bounded:
+            give_back_freed_memory()
 
     def attach(self, memories: Sequence[Any]) -> None:
         """What is in files is read from this store."""
@@ -46,9 +55,12 @@ class Spilling:
             self.store.hold()
 
     def adopt(self, memories: Sequence[Any]) -> None:
-        """After a checkpoint was read."""
+        """After a checkpoint was read: what was on disk is there again."""
         if self.store.durable:
             self.store.adopt([file for state in self._states(memories) for file in state.files])
+        for state in self._states(memories):
+            state.attach(self.store)
+            state.move_in()
 
     def _states(self, memories: Sequence[Any]) -> Iterable[SlideJoinState]:
         return (state for of_one in memories for state in of_one if isinstance(state, SlideJoinState))

@@ -142,6 +142,7 @@ def step(
         messages = sent.result()
     header.token = secrets.token_hex(8)
     header.reached_times = partition.reached_times
+    partition.give_back()
     log.write_header(header.text())
     if not partition.ended:  # else nobody comes for it, and who does finds it in the log
         cache.put(header.token, partition.state)
