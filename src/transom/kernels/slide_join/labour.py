@@ -94,12 +94,22 @@ class Labour:
         units = [unit for term in terms for unit in term.units]
         on_disk = sum({id(unit): unit.bytes for unit in units if not unit.in_memory}.values())
         probes = sum(run.rows for term in terms for run in term.starts)
+        answer = self._answer_bytes(work)
         work.from_disk = on_disk > 0
         work.bits = 0
         while work.bits < MOST_BITS and (
-            on_disk >> work.bits > self._limits.shares // 2 or probes >> work.bits > UNIT_ROWS
+            on_disk >> work.bits > self._limits.shares // 2
+            or probes >> work.bits > UNIT_ROWS
+            or answer >> work.bits > self._limits.answer // 4
         ):
             work.bits += 1
+
+    def _answer_bytes(self, work: SlideWork) -> int:
+        """About so many bytes come of the join that nobody takes before the step is over."""
+        estimates = self._estimates
+        if not self._outlet.gathers:
+            return 0
+        return int(work.candidates * (estimates.selectivity.value or 0.0) * (estimates.row_bytes.value or 0.0))
 
     def _chosen(self, now: Situation) -> tuple[str, bool]:
         decision = choose(self._forced, self._estimates, now)

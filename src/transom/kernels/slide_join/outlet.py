@@ -43,6 +43,11 @@ class Outlet:
         """Bytes of rows that were not emitted yet, whether their slide is over or not."""
         self.frontier = 0
 
+    @property
+    def gathers(self) -> bool:
+        """Whether rows stay here until the step is over."""
+        return self._emit_rows is None
+
     def add(self, at: int, attempt: int, rows: pa.RecordBatch) -> None:
         self._rows += len(rows)
         if self._floating:
