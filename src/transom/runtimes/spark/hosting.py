@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from transom.pipeline import state_backend
@@ -21,7 +22,7 @@ from transom.runtimes.spark.answer_parts import written
 from transom.runtimes.spark.hosted import Hosted
 from transom.runtimes.spark.labels import Labels
 from transom.runtimes.spark.log_names import files_of
-from transom.runtimes.spark.message_rows import MESSAGE_SCHEMA, message_batch
+from transom.runtimes.spark.message_rows import message_columns
 from transom.runtimes.spark.savepoint import memory_at
 from transom.runtimes.spark.spark_log import SparkLog
 from transom.runtimes.spark.state_files import StateFiles
@@ -109,5 +110,8 @@ class Hosting:
         return _HOSTED[partition_id]
 
     def _frame(self, messages: list[Message]) -> pd.DataFrame:
-        batch = message_batch(messages, self._labels, self._host.stage_number + 1, self._host.local_shuffle)
-        return pd.DataFrame({name: batch.column(name).to_pandas() for name in MESSAGE_SCHEMA.names})
+        to = self._host.stage_number + 1
+        columns = message_columns(messages, self._labels, to, self._host.local_shuffle)
+        blobs = [blob if isinstance(blob, bytes) else bytes(blob) for blob in columns.pop("blob")]
+        numbers = {name: np.array(column, dtype=np.int32) for name, column in columns.items()}
+        return pd.DataFrame({**numbers, "blob": pd.Series(blobs, dtype=object)})

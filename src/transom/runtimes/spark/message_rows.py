@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -37,12 +37,19 @@ def message_batch(
     messages: Iterable[Message], labels: Labels, stage_number: int, local_shuffle: LocalShuffle
 ) -> pa.RecordBatch:
     """Messages on their way into a stage."""
+    columns = message_columns(messages, labels, stage_number, local_shuffle)
+    return pa.RecordBatch.from_pydict(columns, schema=MESSAGE_SCHEMA)
+
+
+def message_columns(
+    messages: Iterable[Message], labels: Labels, stage_number: int, local_shuffle: LocalShuffle
+) -> dict[str, list[Any]]:
+    """The same as lists: a blob may be large, and is not copied once more."""
     rows = [local_shuffle.lay_down(message) for message in messages]
-    columns = [
-        pa.array([labels.label(stage_number, row.fragment, row.partition) for row in rows], pa.int32()),
-        pa.array([row.fragment for row in rows], pa.int32()),
-        pa.array([row.partition for row in rows], pa.int32()),
-        pa.array([row.kind for row in rows], pa.int32()),
-        pa.array([row.packed() for row in rows], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=MESSAGE_SCHEMA)
+    return {
+        "label": [labels.label(stage_number, row.fragment, row.partition) for row in rows],
+        "fragment": [row.fragment for row in rows],
+        "partition": [row.partition for row in rows],
+        "kind": [row.kind for row in rows],
+        "blob": [row.packed() for row in rows],
+    }
