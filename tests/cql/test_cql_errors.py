@@ -100,7 +100,16 @@ from tests.cql.queries import marked, rejected
         ("SELECT COUNT(*) FROM S GROUP BY SUM(B)", "SUM(B)", "GROUP BY cannot hold the aggregate", "HAVING"),
         ("SELECT COUNT(*) FROM S GROUP BY 1", "1", "GROUP BY cannot hold an aggregate", "HAVING"),
         ("SELECT A FROM S GROUP BY 3", "3", "no column 3", "from 1 to 1"),
-        ("SELECT A FROM S GROUP BY ROLLUP(A)", "ROLLUP", "ROLLUP is not supported", "UNION ALL"),
+        ("SELECT GROUPING(A) FROM S", "GROUPING(A)", "GROUPING needs GROUP BY", "ROLLUP (a, b)"),
+        ("SELECT A FROM S WHERE GROUPING(A) = 0", "GROUPING(A)", "WHERE cannot hold GROUPING", "in the SELECT list"),
+        ("SELECT GROUPING(A + 1) FROM S GROUP BY ROLLUP(A)", "GROUPING(A + 1)", "is of no key", "name a key"),
+        ("SELECT 1 FROM S GROUP BY CUBE(A, 1, 2, 3, 4, 5, 6)", "", "CUBE of more than 6 keys", "GROUPING SETS ("),
+        (
+            "SELECT 1 FROM S GROUP BY CUBE(A, 1, 2, 3, 4, 5), ROLLUP(A)",
+            "CUBE",
+            "more than 64 groupings",
+            "GROUPING SETS",
+        ),
         # conditions
         ("SELECT A FROM S WHERE ts", "ts", "no condition", "compare"),
         ("SELECT 1 FROM S JOIN T ON ts", "ts", "'ts' is ambiguous", "S.ts or T.ts"),

@@ -120,7 +120,6 @@ UNSUPPORTED = {
     "other functions with OVER": "SELECT NTILE(4) OVER (ORDER BY a) FROM s",
     "ASOF": "SELECT a FROM s ASOF JOIN s AS t ON s.a = t.a",
     "recursive queries": "WITH RECURSIVE t AS (SELECT a FROM s) SELECT a FROM t",
-    "grouping sets": "SELECT a FROM s GROUP BY ROLLUP(a)",
     "UPDATE": "UPDATE s SET a = 1",
     "DELETE": "DELETE FROM s",
 }

@@ -84,4 +84,18 @@ AGGREGATES: Final = (
         "words[:, at + 3] = 0",
         "what departs of STRING_AGG under negative tuples is not what arrived",
     ),
+    Bug(
+        "total_of_a_rollup_is_left_out",
+        "cql/grammar_grouping.py",
+        "for count in range(len(parts), -1, -1)]\n\n\ndef _cube",
+        "for count in range(len(parts), 0, -1)]\n\n\ndef _cube",
+        "ROLLUP has no group of all",
+    ),
+    Bug(
+        "bits_of_grouping_turned_round",
+        "cql/bind_select.py",
+        "for place in bits if",
+        "for place in reversed(bits) if",
+        "GROUPING(a, b) has the bit of a where that of b belongs",
+    ),
 )

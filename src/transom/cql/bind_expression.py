@@ -55,6 +55,7 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
 _VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
 _MOST_PLACES: Final = 10**9
 _FARTHEST: Final = 10**16
+_GROUPINGS: Final = ("grouping", "grouping_id")
 
 _BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
 _FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
@@ -74,6 +75,27 @@ class AggregateRef(Expression):
     @property
     def type(self) -> pa.DataType:
         return self.call.result_type
+
+
+@dataclass(frozen=True)
+class GroupingRef(Expression):
+    """GROUPING(a, ..), while the expression around it is bound; never leaves this room."""
+
+    keys: tuple[Expression, ...]
+
+    @property
+    def type(self) -> pa.DataType:
+        return BIGINT
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.keys
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        return replace(self, keys=children)
+
+    def __str__(self) -> str:
+        return f"grouping({', '.join(map(str, self.keys))})"
 
 
 @dataclass
@@ -564,6 +586,8 @@ class ExpressionBinder:
             return self._python(node, self.context.catalogue.functions[name])
         if name in functions.AGGREGATES:
             return self._aggregate(node, name)
+        if name in _GROUPINGS:
+            return self._grouping(node)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
         if name in _MOVES and len(arguments) == 2:
@@ -638,6 +662,14 @@ class ExpressionBinder:
 
         with self.context.at(node):
             return functions.resolve_aggregate(name, written, refer)
+
+    def _grouping(self, node: exp.Anonymous) -> Expression:
+        """Which keys a row of GROUP BY is not grouped by; only above groups."""
+        if self.calls is None or not node.expressions:
+            remedy = "write GROUPING(key) in the SELECT list or in HAVING of a query with GROUP BY"
+            raise self._error(f"{self.clause} cannot hold {node.name.upper()} like this", node, remedy)
+        inner = replace(self, calls=None, ranks=None, sub_queries=False)
+        return GroupingRef(tuple(functions.settle(inner.bind(key)) for key in node.expressions))
 
     def _written(self, node: exp.Anonymous, modified: syntax.ModifiedCall | None) -> functions.WrittenAggregate:
         """What stands in an aggregate, bound."""

@@ -11,7 +11,7 @@ from sqlglot import exp
 from transom.core.errors import QueryError
 from transom.core.schema import BIGINT, DURATION, is_struct
 from transom.cql import syntax
-from transom.cql.bind_expression import AggregateRef, ExpressionBinder
+from transom.cql.bind_expression import AggregateRef, ExpressionBinder, GroupingRef
 from transom.cql.bind_from import bind_from, unnested_array
 from transom.cql.bind_order import BlockOrder, BoundOver, OrderedRows, RankCall, RankRef, SortValue, bounds_of
 from transom.cql.context import Context
@@ -28,10 +28,11 @@ from transom.plan.algebra import (
     OuterJoin,
     Project,
     Relation,
+    SetOperation,
     TopN,
     Unnest,
 )
-from transom.plan.expression import Cast, ColumnRef, Expression, SubQuery, columns_of, conjuncts, walk
+from transom.plan.expression import Cast, ColumnRef, Expression, Literal, SubQuery, columns_of, conjuncts, walk
 from transom.plan.no_from import scan_one_row
 from transom.plan.rewrites.outer_columns import around_other_rows, outer_columns
 
@@ -113,24 +114,27 @@ class _QueryBlock:
         ranks: dict[RankCall | BoundOver, int] = {}
         binder = ExpressionBinder(self.context, self.scope, "the SELECT list", calls, ranks=ranks)
         outputs = self._outputs(binder)
-        keys = self._keys(outputs)
+        keys, sets = self._keys(outputs)
         having = self._having(calls, binder)
         order = self._order(binder, outputs)
-        if not calls and not keys and having is None:
+        if not calls and not keys and not sets and having is None:
+            self._reject_groupings(outputs, order)
             return self._result(relation, outputs, order, self._mentioned(relation, outputs, order))
-        if not calls and not keys:
-            # HAVING alone makes the whole input one group; a group must have a column.
+        if not calls and (not keys or sets):
+            # HAVING alone makes the whole input one group, as does the empty set; a group must have a column.
             calls[functions.aggregate_call("count", None, False)] = 0
         named = {output.value: output.name for output in reversed(outputs)}
         names = tuple(named.get(key) or str(key) or f"key_{i}" for i, key in enumerate(keys)) + tuple(map(str, calls))
-        grouped: Relation = Aggregate(relation, keys, tuple(calls), names, bool(keys))
-        over = _OverGroups(self.context, {key: i for i, key in enumerate(keys)}, binder)
+        whole = Aggregate(relation, keys, tuple(calls), names, bool(keys))
+        grouped: Relation = _grouped_by_each(whole, sets) if sets else whole
+        place_of = {key: i for i, key in enumerate(keys)}
+        over = _OverGroups(self.context, place_of, binder, len(names) if sets else None)
         if having is not None:
             grouped = Filter(grouped, over.rewrite(having, self.node.args["having"].this))
         shown = [replace(output, value=over.rewrite(output.value, output.node)) for output in outputs]
         # Keys tell groups apart; their columns say which comes first.
         columns = sorted(range(len(keys)), key=lambda i: sorted(columns_of(keys[i])))
-        columns += range(len(keys), len(names))
+        columns += range(len(keys), len(grouped.schema))
         return self._result(grouped, shown, order.mapped(lambda value: over.rewrite(value, self.node)), columns)
 
     def _result(
@@ -325,7 +329,8 @@ class _QueryBlock:
                 columns[i] = OutputColumn(item.this, columns[i].name, bound)
         return columns
 
-    def _keys(self, outputs: list[OutputColumn]) -> tuple[Expression, ...]:
+    def _keys(self, outputs: list[OutputColumn]) -> tuple[tuple[Expression, ...], list[list[int]]]:
+        """The keys, and which of them each grouping has where there are several."""
         group = self.node.args.get("group")
         keys: dict[Expression, None] = {}
         binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False)
@@ -334,14 +339,29 @@ class _QueryBlock:
                 if not any(isinstance(part, AggregateRef | RankRef) for part in walk(output.value)):
                     self._reject_in_key(output.value, output.node)
                     keys.setdefault(functions.settle(output.value))
-        for node in group.expressions if group is not None else ():
+
+        def bind(node: exp.Expr) -> Expression:
             key = self._ordinal(node, outputs)
             if key is None:
                 key = binder.bind(node)
             self._reject_in_key(key, node)
             with self.context.at(node):
-                keys.setdefault(functions.settle(key))
-        return tuple(keys)
+                key = functions.settle(key)
+            keys.setdefault(key)
+            return key
+
+        for node in group.expressions if group is not None else ():
+            bind(node)
+        written = group.args.get("sets") or () if group is not None else ()
+        sets = [[bind(node) for node in each.expressions] for each in written]
+        place_of = {key: i for i, key in enumerate(keys)}
+        return tuple(keys), [sorted({place_of[key] for key in each}) for each in sets]
+
+    def _reject_groupings(self, outputs: list[OutputColumn], order: BlockOrder) -> None:
+        written = [(output.value, output.node) for output in outputs] + [(value, self.node) for value in order.values()]
+        for value, node in written:
+            if any(isinstance(part, GroupingRef) for part in walk(value)):
+                raise self.context.source.error("GROUPING needs GROUP BY", node, "write GROUP BY ROLLUP (a, b)")
 
     def _ordinal(self, node: exp.Expr, outputs: list[OutputColumn]) -> Expression | None:
         """GROUP BY 2 means the second column of the result."""
@@ -380,6 +400,28 @@ class _QueryBlock:
         return binder.condition(having.this)
 
 
+_LEFT_OUT: Final = "left out"
+
+
+def _grouped_by_each(whole: Aggregate, sets: list[list[int]]) -> Relation:
+    """The groups of each grouping, one after the other. Keys that it has not are NULL, and a last column says which."""
+    grouped: Relation | None = None
+    for places in sets:
+        keys = tuple(whole.keys[place] for place in places)
+        names = tuple(whole.names[place] for place in places) + whole.names[len(whole.keys) :]
+        one = replace(whole, keys=keys, names=names, grouped=bool(keys))
+        column_of = [ColumnRef(i, column.type, column.name) for i, column in enumerate(one.schema)]
+        values: list[Expression] = [
+            column_of[places.index(i)] if i in places else Literal(None, key.type) for i, key in enumerate(whole.keys)
+        ]
+        left_out = sum(2**i for i in range(len(whole.keys)) if i not in places)
+        values += [*column_of[len(places) :], Literal(left_out, BIGINT)]
+        shown = Project(one, tuple(values), (*whole.names, _LEFT_OUT))
+        grouped = shown if grouped is None else SetOperation("union", True, grouped, shown)
+    assert grouped is not None
+    return grouped
+
+
 @dataclass(frozen=True)
 class _OverGroups:
     """Rewrites expressions over the rows of FROM into expressions over the groups: keys first, then aggregates."""
@@ -387,6 +429,8 @@ class _OverGroups:
     context: Context
     keys: dict[Expression, int]
     binder: ExpressionBinder
+    left_out: int | None = None
+    """Where it is said which keys a row has not, a bit for each."""
 
     def rewrite(self, expression: Expression, node: exp.Expr) -> Expression:
         position = self.keys.get(expression)
@@ -398,6 +442,8 @@ class _OverGroups:
                 return Cast(ColumnRef(position, DURATION, str(expression)), BIGINT)
         if isinstance(expression, AggregateRef):
             return ColumnRef(len(self.keys) + expression.index, expression.type, str(expression.call))
+        if isinstance(expression, GroupingRef):
+            return self._grouping(expression, node)
         if isinstance(expression, RankRef):
             return expression  # what it is computed of is rewritten for itself
         if isinstance(expression, ColumnRef):
@@ -406,6 +452,22 @@ class _OverGroups:
             expression = self._seeing_groups(expression, node)
         children = tuple(self.rewrite(child, node) for child in expression.children)
         return expression.with_children(children) if children else expression
+
+    def _grouping(self, expression: GroupingRef, node: exp.Expr) -> Expression:
+        """A bit for each key, that of the last one 1, which is set where the row is not grouped by it."""
+        bits = []
+        for key in expression.keys:
+            place = self.keys.get(key)
+            if place is None:
+                raise self.context.source.error(f"GROUPING({key}) is of no key", node, "name a key of GROUP BY")
+            bits.append(place)
+        total: Expression = Literal(0, BIGINT)
+        for place in bits if self.left_out is not None else ():
+            assert self.left_out is not None
+            shifted = functions.resolve("//", (ColumnRef(self.left_out, BIGINT, _LEFT_OUT), Literal(2**place, BIGINT)))
+            bit = functions.resolve("%", (shifted, Literal(2, BIGINT)))
+            total = functions.resolve("+", (functions.resolve("*", (total, Literal(2, BIGINT))), bit))
+        return total
 
     def _seeing_groups(self, sub_query: SubQuery, node: exp.Expr) -> Expression:
         """It reads the rows around it by what they are grouped by."""

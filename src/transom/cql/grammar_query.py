@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.foreign import CALLS, reject_clause
+from transom.cql.grammar_grouping import read_group
 from transom.cql.grammar_order import CLAUSES, at_named_windows, fill_in_windows, read_named_windows, read_order
 from transom.cql.grammar_table_function import at_table_function, read_table_function
 from transom.cql.grammar_window import read_window
@@ -144,11 +145,7 @@ def _read_select(reader: Reader) -> exp.Expr:
         select.set("where", exp.Where(this=reader.value()))
     if reader.take("GROUP"):
         reader.need("BY")
-        _reject_groupings(reader)
-        if reader.take("ALL"):
-            select.set("group", exp.Group(expressions=[], all=True))
-        else:
-            select.set("group", exp.Group(expressions=reader.listed(reader.value)))
+        select.set("group", read_group(reader))
     if reader.take("HAVING"):
         select.set("having", exp.Having(this=reader.value()))
     windows = read_named_windows(reader)
@@ -165,14 +162,6 @@ def _read_from(reader: Reader) -> exp.Expr | None:
     if not reader.take("FROM"):
         return None
     return exp.From(this=exp.Tuple(expressions=reader.listed(lambda: _read_joined(reader))))
-
-
-def _reject_groupings(reader: Reader) -> None:
-    word = reader.word()
-    bracket = reader.word(1).text == "(" or reader.word(1).capitals == "SETS"
-    if word.capitals in ("ROLLUP", "CUBE", "GROUPING") and bracket:
-        what = "GROUPING SETS" if word.capitals == "GROUPING" else word.capitals
-        reader.reject(f"{what} is not supported", "write a query for each grouping, with UNION ALL between them")
 
 
 def _at_change_word(reader: Reader) -> bool:
