@@ -172,9 +172,14 @@ class Bed:
         self._throw_away(file, source)
 
     def _throw_away(self, file: Path, source: str) -> None:
-        """What is compiled differently with the bug, in other files than its own, which Numba looks at itself."""
-        sources = self.copy / "src"
-        names = {".".join(path.relative_to(sources).with_suffix("").parts): path for path in sources.rglob("*.py")}
+        """What is compiled differently with the bug, in other files than its own, which Numba looks at itself; tests
+        have loops as well."""
+        sources = (self.copy / "src", self.copy / "src" / "transom"), (self.copy, self.copy / "tests")
+        names = {
+            ".".join(path.relative_to(within).with_suffix("").parts): path
+            for within, folder in sources
+            for path in folder.rglob("*.py")
+        }
         read = {name: read_module(path.read_text(encoding="utf-8")) for name, path in names.items() if path != file}
         (own,) = names.keys() - read.keys()
         changed = changed_loops(read | {own: read_module(source)}, own, file.read_text(encoding="utf-8"))
