@@ -145,7 +145,7 @@ VALUES_OF = {
             "date_diff('month', {0}, DATE '2024-03-31')",
             "quarter({0})",
         ),
-        "date_or_stamp": ("date_trunc('month', {0})",),
+        "other": ("date_trunc('month', {0})",),
     },
     "bool": {
         "bool": (
@@ -438,32 +438,32 @@ class IdiomGenerator(Aggregates, StreamGenerator, WindowGenerator):
         )
         items = [*(key.name for key in keys), *(text for text, _ in calls), over]
         types = [*(key.type for key in keys), *(each for _, each in calls), type_]
-        shown = ", ".join(f"{item} AS i{i}" for i, item in enumerate(items))
+        shown = ", ".join(f"{item} AS {alias}i{i}" for i, item in enumerate(items))
         by = ", ".join(key.name for key in keys)
-        qualify = f" QUALIFY i{len(items) - 1} <= 2" if type_ == "int" and self.chance(60) else ""
+        qualify = f" QUALIFY {alias}i{len(items) - 1} <= 2" if type_ == "int" and self.chance(60) else ""
         text = f"SELECT {shown} FROM {source.text} AS {alias}{self.where(columns, 20)} GROUP BY {by}{qualify}"
-        return Source(f"(SELECT * FROM ({text}))", tuple(Column(f"i{i}", each) for i, each in enumerate(types)))
+        return Source(f"(SELECT * FROM ({text}))", tuple(Column(f"{alias}i{i}", each) for i, each in enumerate(types)))
 
     def group_all(self, depth: int) -> Source:
-        """Groups by all, by positions, by names of the SELECT list (that no input has), or by the values themselves."""
+        """Groups by all, by positions, by names of the SELECT list, which no input has, or by the values themselves."""
         source, alias = self.source(depth), self.alias()
         columns = self.qualified(source, alias)
         keys = [self.value(columns) for _ in range(self.random.randint(1, 2))]
         calls = self.calls(columns) if self.chance(50) else Generator.calls(self, columns)
         items = [*keys, *calls]
-        shown = [f"{item} AS i{i}" for i, (item, _) in enumerate(items)]
+        shown = [f"{item} AS {alias}i{i}" for i, (item, _) in enumerate(items)]
         way = self.pick(("all", "all", "positions", "names", "values"))
         self.noted.operators.add(f"group by {way}")
         by = {
             "all": "ALL",
             "positions": ", ".join(str(i + 1) for i in range(len(keys))),
-            "names": ", ".join(f"i{i}" for i in range(len(keys))),
+            "names": ", ".join(f"{alias}i{i}" for i in range(len(keys))),
             "values": ", ".join(value for value, _ in keys),
         }[way]
         having = self.pick(
             ("", "", " HAVING COUNT(*) > 1", f" HAVING {calls[0][0]} IS NOT NULL", " HAVING COUNT() < 3")
         )
-        out = tuple(Column(f"i{i}", "other" if type_ == "list" else type_) for i, (_, type_) in enumerate(items))
+        out = tuple(Column(f"{alias}i{i}", "other" if type_ == "list" else type_) for i, (_, type_) in enumerate(items))
         where = self.where(columns, 25)
         return Source(f"SELECT {', '.join(shown)} FROM {source.text} AS {alias}{where} GROUP BY {by}{having}", out)
 
