@@ -645,7 +645,7 @@ class IdiomGenerator(Aggregates, StreamGenerator, WindowGenerator):
             chosen = [self.pick(pairs) for _ in range(self.pick((2, 2, 3)))]
             left, right = (", ".join(pair[side].name for pair in chosen) for side in (0, 1))
             where = self.equalities(columns, of_inner) if self.chance(40) else []
-            where += [self.predicate(columns + of_inner, 0)] * self.chance(30)
+            where += [self.predicate(of_inner, 0)] * self.chance(30)
             around = f" WHERE {' AND '.join(where)}" if where else ""
             asked = f"({left}) {negated}IN (SELECT {right} FROM {inner.text} AS {other}{around})"
         else:

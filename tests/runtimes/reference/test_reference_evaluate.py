@@ -26,6 +26,7 @@ from transom.core.schema import (
 from transom.plan.algebra import (
     Aggregate,
     AggregateCall,
+    AntiJoin,
     Change,
     Distinct,
     Filter,
@@ -34,6 +35,7 @@ from transom.plan.algebra import (
     OuterJoin,
     Project,
     Relation,
+    SemiJoin,
     SetOperation,
     StreamScan,
     TableScan,
@@ -280,6 +282,16 @@ def test_in_has_three_values() -> None:
     query = a_and_x(Filter(window(UNBOUNDED), call("not", InQuery(A, sub_query(Literal(True, BOOLEAN))))))
     given = {"s": rows((0, 1, "p")), "t": rows((1, 2, ""), (2, None, ""))}
     assert answer(query, catalogue(), **given) == {0: [(1, "p")], 2: []}
+
+
+@pytest.mark.parametrize(("kind", "left_over"), [(SemiJoin, "0.0"), (AntiJoin, "-0.0")])
+def test_a_join_of_rows_with_a_partner_tells_zeros_apart(kind: type[SemiJoin], left_over: str) -> None:
+    x = ColumnRef(2, DOUBLE, "x")
+    positive = call(">", call("/", Literal(1.0, DOUBLE), x, gives=DOUBLE), Literal(0.0, DOUBLE))
+    joined = kind(window(UNBOUNDED, "s", DOUBLE), window(UNBOUNDED, "t", DOUBLE), positive)
+    given = {"s": rows((0, 1, 0.0), (0, 1, -0.0)), "t": rows((0, 1, 1.0), (0, 1, 2.0))}
+    query = Project(joined, (Cast(x, VARCHAR),), ("x",))
+    assert answer(query, catalogue(DOUBLE), **given) == {0: [(left_over,)]}
 
 
 def test_istream_and_dstream_cancel_a_row_that_leaves_as_an_equal_one_enters() -> None:

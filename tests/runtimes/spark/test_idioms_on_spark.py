@@ -15,7 +15,7 @@ from tests.properties.test_idioms_equal_reference import INPUTS
 from tests.run_on_spark import run_on_spark
 from transom.runtimes.reference.history import difference
 
-EXAMPLES = examples(by_day=0, at_night=8)
+EXAMPLES = examples(by_day=0, at_night=5)
 
 
 @pytest.mark.nightly

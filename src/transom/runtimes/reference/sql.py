@@ -31,7 +31,7 @@ from transom.plan.algebra import (
     Window,
     WindowTable,
 )
-from transom.plan.expression import Expression
+from transom.plan.expression import Expression, SubQuery, walk
 from transom.plan.python_function import PythonFunction, functions_in
 from transom.runtimes.reference.expression import Columns, SqlScope, expression_sql, literal_sql, type_sql
 
@@ -118,14 +118,7 @@ class _Writer:
                     f"AS {row} ON TRUE"
                 )
             case SemiJoin():
-                left, right = self.alias(), self.alias()
-                columns = [*_columns(left, node.left), *_columns(right, node.right)]
-                where = "" if node.predicate is None else f" WHERE {self.expression(node.predicate, columns, outer)}"
-                return (
-                    f"SELECT {_names(node)} FROM {self.source(node.left, outer)} AS {left} "
-                    f"WHERE {'NOT ' if isinstance(node, AntiJoin) else ''}EXISTS "
-                    f"(SELECT 1 FROM {self.source(node.right, outer)} AS {right}{where})"
-                )
+                return self._semi_join(node, outer)
             case Aggregate():
                 return self._aggregate(node, outer)
             case Distinct():
@@ -143,6 +136,19 @@ class _Writer:
                 sides = [f"(SELECT {self._equal(side, outer)})" for side in (node.left, node.right)]
                 return f" {node.kind.upper()}{' ALL' if node.all else ''} ".join(sides)
         raise TypeError(f"a relation without a meaning: {node!r}")
+
+    def _semi_join(self, node: SemiJoin, outer: Outer) -> str:
+        """Not by EXISTS where DuckDB takes the join: it asks that once for rows that are equal, as 0.0 and -0.0 are."""
+        left, right = self.alias(), self.alias()
+        columns = [*_columns(left, node.left), *_columns(right, node.right)]
+        on = "TRUE" if node.predicate is None else self.expression(node.predicate, columns, outer)
+        there = f"SELECT {_named(_columns(left, node.left))} FROM {self.source(node.left, outer)} AS {left}"
+        inner = f"{self.source(node.right, outer)} AS {right}"
+        anti = isinstance(node, AntiJoin)
+        asks = node.predicate is not None and any(isinstance(part, SubQuery) for part in walk(node.predicate))
+        if outer or asks:
+            return f"{there} WHERE {'NOT ' if anti else ''}EXISTS (SELECT 1 FROM {inner} WHERE {on})"
+        return f"{there} {'ANTI' if anti else 'SEMI'} JOIN {inner} ON {on}"
 
     def _equal(self, node: Relation, outer: Outer) -> str:
         """The columns and the FROM of rows that are to be compared with each other."""
