@@ -57,7 +57,42 @@ def test_selections_projections_and_other_windows_are_part_of_it() -> None:
     assert [need.kind for need in root.needs] == ["single"] * 3, "k + 1 may overflow on a row that the selection hides"
 
 
+VIEW = f"CREATE VIEW v AS SELECT a.k, a.x, b.x AS y FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k; "
+SLIDES = f"CREATE VIEW v AS RSTREAM(SELECT a.k, a.x, b.x AS y FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k); "
+
+
+@pytest.mark.parametrize(
+    ("query", "inputs"),
+    [
+        (f"{VIEW} RSTREAM(SELECT x + y AS s FROM v WHERE x > 1)", 2),
+        (f"{VIEW} RSTREAM(SELECT v.x + c.x AS s FROM v JOIN c {SLIDING} ON c.k = v.k WHERE v.y > 1)", 3),
+        (f"{VIEW} RSTREAM(SELECT one.x + other.y AS s FROM v AS one, v AS other WHERE one.k = other.k)", 4),
+        (f"{SLIDES} RSTREAM(SELECT x + y AS s FROM v [NOW] WHERE x > 1)", 2),
+        (f"{SLIDES} ISTREAM(SELECT x + y AS s FROM v [NOW] WHERE x > 1)", 2),
+        (f"{SLIDES} ISTREAM(SELECT s FROM (ISTREAM(SELECT x + y AS s FROM v [NOW] WHERE x > 1)) [NOW] WHERE s > 1)", 2),
+    ],
+)
+def test_what_is_above_a_join_or_its_slides_is_part_of_it(query: str, inputs: int) -> None:
+    (root,) = planned(query, memory="64 MB", put_off="1 SECOND").inputs
+    assert isinstance(root.node, SlideJoin) and root.node.schema.names == ["attempt", "status", "s"]
+    assert len(root.inputs) == inputs and all(child.kind.startswith("Stream") for child in root.inputs)
+
+
+def test_slides_a_tick_apart_are_not_taken_through_now() -> None:
+    """Under [NOW] rows of one are alive until the next begins, and equal ones would cancel."""
+    query = f"{SLIDES} ISTREAM(SELECT x FROM v [NOW])"
+    with pytest.raises(UnsupportedError, match="a tick apart"):
+        planned(query, memory="64 MB", tick="1 SECOND")
+    assert planned(query, memory="64 MB", tick="500 MILLISECONDS").kind == "SlideMarks"
+
+
 NOT_SO = {
+    f"{SLIDES} DSTREAM(SELECT x FROM v [NOW])": "no RSTREAM over a join: .NOW. keeps rows",
+    f"{SLIDES} ISTREAM(SELECT x FROM v [RANGE 4 SECONDS])": "RANGE 4 SECOND. keeps rows of slides",
+    f"{SLIDES} SELECT x FROM v [NOW]": "its rows live on",
+    f"{VIEW} RSTREAM(SELECT k, COUNT(*) AS n FROM v GROUP BY k)": "an aggregate takes slides as a whole",
+    f"{VIEW} RSTREAM(SELECT x FROM v UNION ALL SELECT y FROM v)": "UNION takes slides as a whole",
+    f"{VIEW} ISTREAM(SELECT x FROM v)": "ISTREAM compares a slide with the one before it",
     f"SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k": "no RSTREAM over a join",
     f"ISTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k)": "no RSTREAM over a join",
     f"RSTREAM(SELECT x FROM a {SLIDING})": "no RSTREAM over a join",

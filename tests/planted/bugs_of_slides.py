@@ -8,6 +8,27 @@ from tests.planted.bug import Bug
 
 SLIDES: Final = (
     Bug(
+        "columns_of_a_join_below_not_shifted",
+        "planner/slide_join.py",
+        "replace(each, index=width + i)",
+        "replace(each, index=i)",
+        "a join above a join reads the columns of its first input instead of those of its own",
+    ),
+    Bug(
+        "slides_a_tick_apart_through_now",
+        "planner/slide_join.py",
+        "for each in inputs)) <= tick",
+        "for each in inputs)) < tick",
+        "ISTREAM over slides of a tick emits what equals a row of the slide before",
+    ),
+    Bug(
+        "freed_memory_kept",
+        "pipeline/spilling.py",
+        "        if self._bounded:",
+        "        if not self._bounded:",
+        "a process keeps dozens of megabytes beside its budget",
+    ),
+    Bug(
         "new_rows_joined_twice",
         "kernels/slide_join/combine.py",
         "older[j] if j < i else alive[j]",

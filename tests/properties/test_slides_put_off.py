@@ -60,9 +60,20 @@ def query_of(random: Random) -> tuple[str, str]:
     names = "abc"[: random.choice([2, 2, 3])]
     slide = random.choice([1, 2])
     windows = [f"[RANGE {slide * random.choice([2, 3, 4])} SECONDS SLIDE {slide} SECONDS]" for _ in names]
-    sources = ", ".join(f"{name} {window}" for name, window in zip(names, windows, strict=True))
+    placed = [f"{name} {window}" for name, window in zip(names, windows, strict=True)]
     equal = " AND ".join(f"a.k = {name}.k" for name in names[1:])
-    return names, f"RSTREAM(SELECT {', '.join(f'{name}.x' for name in names)} FROM {sources} WHERE {equal});"
+    shown = ", ".join(f"{name}.x AS {name}x" for name in names)
+    slides = f"RSTREAM(SELECT {shown} FROM {', '.join(placed)} WHERE {equal})"
+    if len(names) == 3 and Random(f"{slides} below").random() < 0.5:
+        below = f"SELECT a.k, a.x AS ax, b.x AS bx FROM {placed[0]}, {placed[1]} WHERE a.k = b.k"
+        slides = f"RSTREAM(SELECT v.ax, v.bx, c.x AS cx FROM ({below}) AS v, {placed[2]} WHERE v.k = c.k)"
+    return names, above(slides)
+
+
+def above(slides: str) -> str:
+    """The slides, or what another query makes of them; which, is decided by their text."""
+    change = Random(slides).choice(["", "", "ISTREAM", "RSTREAM"])
+    return f"{change}(SELECT ax + bx AS x, bx FROM ({slides}) [NOW] WHERE ax <> 3);" if change else f"{slides};"
 
 
 class Trial:
@@ -146,8 +157,11 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         assert report.put_off == len(trial.reported.voided) == report.completed_later
         assert report.complete == len(trial.reported.complete)
         seen["put off"] += bool(report.put_off)
+        seen["through another query"] += "[NOW]" in query
+        seen["above a join"] += "AS v" in query
         seen["rows that were void"] += report.put_off
         seen["lively"] += len(expected.instants) > 3
 
     check()
+    assert seen["through another query"] and seen["above a join"], seen
     assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] >= EXAMPLES // 5, seen

@@ -83,7 +83,7 @@ def plan_and_decisions(
     rewritten = planner.rewritten(query, is_part)
     root = planner.plan_slides(rewritten) or planner.plan(rewritten)
     _check_clocks(root, catalogue)
-    slide_join.check_memory(root, rewritten, planner.option("memory"))
+    slide_join.check_memory(root, rewritten, planner.option("memory"), planner.option("tick"))
     return with_negative_tuples(root) if planner.negative else root, planner.decisions
 
 
@@ -125,7 +125,8 @@ class Planner:
     def plan_slides(self, query: Node) -> Operator | None:
         """The whole query as a join that is emitted slide by slide, if it is one and is to run so."""
         forced = self.option("slide_join")
-        node = slide_join.choose(query, forced, self.option("memory"), self.option("put_off"))
+        memory, put_off, tick = self.option("memory"), self.option("put_off"), self.option("tick")
+        node = slide_join.choose(query, forced, memory, put_off, tick)
         return None if node is None else slide_join.operator(node, tuple(map(self.plan, node.inputs)), forced)
 
     def plan(self, node: Node) -> Operator:

@@ -5,7 +5,8 @@ They are in `kernels/slide_join/tactic.py`; off takes anything: windows, joins a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Final
 
 from transom.core.errors import UnsupportedError
@@ -14,7 +15,24 @@ from transom.kernels.joinagg.shape import Shape, may_fail
 from transom.kernels.operator import SINGLE, Operator, Partitioning, column
 from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
 from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
-from transom.plan.algebra import Change, Filter, Join, Node, Project, Relation, StreamScan, TableScan, ToStream, Window
+from transom.plan.algebra import (
+    Aggregate,
+    Change,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Relation,
+    SetOperation,
+    Stream,
+    StreamFilter,
+    StreamProject,
+    StreamScan,
+    TableScan,
+    ToStream,
+    Window,
+)
 from transom.plan.expression import Expression, SubQuery, conjunction, conjuncts, substitute, walk
 
 TACTICS: Final = tuple(tactic.name for tactic in tactics_of(SlideJoin))
@@ -22,6 +40,7 @@ LEAST_MEMORY: Final = 4 << 20
 """Bytes; a smaller budget is rejected."""
 
 MOST_INPUTS: Final = 8
+_NONE: Final = "it is no RSTREAM over a join"
 _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .. SLIDE ..] WHERE a.k = b.k)"
 
 
@@ -35,7 +54,7 @@ class Shaped:
     names: tuple[str, ...]
 
 
-def choose(query: Node, forced: str, memory: int | None, put_off: int | None = None) -> SlideJoin | None:
+def choose(query: Node, forced: str, memory: int | None, put_off: int | None, tick: int) -> SlideJoin | None:
     """The query as one node, if it is to run so; an error where something was asked for that cannot be had."""
     if put_off is not None and memory is None:
         raise UnsupportedError(
@@ -49,7 +68,7 @@ def choose(query: Node, forced: str, memory: int | None, put_off: int | None = N
                 remedy="SET slide_join = 'auto', or run it without SET memory",
             )
         return None
-    shaped = _shaped(query)
+    shaped = _shaped(query, tick)
     if isinstance(shaped, str):
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
@@ -71,13 +90,13 @@ def check_share(node: SlideJoin, indexes: int) -> None:
         )
 
 
-def check_memory(root: Operator, query: Node, memory: int | None) -> None:
+def check_memory(root: Operator, query: Node, memory: int | None, tick: int) -> None:
     """A budget that nobody keeps to is rejected before anything starts."""
     if memory is None or isinstance(root.node, SlideMarks):
         return
     keeping = [o for o in root.walk() if o.tactic.keeps != "nothing" and not isinstance(o.node, StreamScan | TableScan)]
     if keeping:
-        reason = _shaped(query)
+        reason = _shaped(query, tick)
         raise UnsupportedError(
             f"the query cannot keep to SET memory: {reason}",
             remedy=f"{_REMEDY}, or run it without SET memory",
@@ -110,56 +129,118 @@ def _over_stream(source: SlideInput, key: Expression) -> Expression:
     return substitute(key, source.expressions)
 
 
-def _shaped(query: Node) -> Shaped | str:
-    """The parts of the query, or why it has none such."""
-    if not isinstance(query, ToStream) or query.change is not Change.RSTREAM:
-        return "it is no RSTREAM over a join"
-    below: Relation = query.input
-    expressions = tuple(column(below.schema, i) for i in range(len(below.schema)))
-    names = tuple(below.schema.names)
-    parts: tuple[Expression, ...] = ()
-    outer: tuple[Expression, ...] = expressions
-    while isinstance(below, Project | Filter):
-        if isinstance(below, Filter):
+@dataclass(frozen=True)
+class _Joined:
+    """A join whose slides a stream emits, and what becomes of a row on its way: predicates, and the columns that it
+    ends in, over the columns of the join. `instants`: the rows were taken through [NOW], slide by slide."""
+
+    relations: tuple[Relation, ...]
+    parts: tuple[Expression, ...]
+    outer: tuple[Expression, ...]
+    instants: bool = False
+
+
+def _joined(stream: Node) -> _Joined | str:
+    """The join below selections and projections of its slides, or why there is none such.
+
+    RSTREAM and ISTREAM over [NOW] emit what comes in, as long as instants are more than a tick apart.
+    """
+    stream, parts, outer = _absorbed(stream, (), _columns(stream))
+    if not isinstance(stream, ToStream):
+        return _NONE if isinstance(stream, Stream) else f"{_NONE}: its rows live on, and slides are over once emitted"
+    below, parts, outer = _absorbed(stream.input, parts, outer)
+    if isinstance(below, Join):
+        if stream.change is not Change.RSTREAM:
+            return f"{_NONE}: {stream.change.name} compares a slide with the one before it, which may be put off"
+        return _flat(below, parts, outer)
+    if isinstance(below, Window) and isinstance(_absorbed(below.input, (), ())[0], ToStream):
+        if not below.spec.now or stream.change is Change.DSTREAM:
+            return f"{_NONE}: {below.spec} keeps rows of slides, and one that is put off would come after later ones"
+        inner = _joined(below.input)
+        if isinstance(inner, str):
+            return inner
+        parts = tuple(substitute(part, inner.outer) for part in parts)
+        return _Joined(inner.relations, (*inner.parts, *parts), tuple(substitute(e, inner.outer) for e in outer), True)
+    if isinstance(below, Aggregate | Distinct | SetOperation):
+        return f"{_NONE}: {_spelled(below)} takes slides as a whole, and they are emitted row by row"
+    return _NONE
+
+
+def _flat(join: Join, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Joined:
+    """The inputs of a join; of those that are joins themselves, as views are, theirs."""
+    relations: list[Relation] = []
+    inner: list[Expression] = []
+    columns: list[Expression] = []
+    """What the columns of the join are over those of all relations."""
+    width = 0
+    for relation in join.relations:
+        below, of_one, given = _absorbed(relation, (), _columns(relation))
+        flat = _flat(below, of_one, given) if isinstance(below, Join) else _Joined((relation,), (), _columns(relation))
+        schemas = [each.schema for each in flat.relations]
+        own = [column(schema, i) for schema in schemas for i in range(len(schema))]
+        shifted = tuple(replace(each, index=width + i) for i, each in enumerate(own))
+        inner += [substitute(part, shifted) for part in flat.parts]
+        columns += [substitute(e, shifted) for e in flat.outer]
+        relations += flat.relations
+        width += len(own)
+    of_join = (*conjuncts(join.predicate), *parts)
+    parts = (*inner, *(substitute(part, tuple(columns)) for part in of_join))
+    return _Joined(tuple(relations), parts, tuple(substitute(e, tuple(columns)) for e in outer))
+
+
+def _columns(node: Node) -> tuple[Expression, ...]:
+    return tuple(column(node.schema, i) for i in range(len(node.schema)))
+
+
+def _absorbed(
+    below: Node, parts: tuple[Expression, ...], outer: tuple[Expression, ...]
+) -> tuple[Node, tuple[Expression, ...], tuple[Expression, ...]]:
+    """What is below selections and projections, and the predicates and columns above it over its columns."""
+    while isinstance(below, Project | Filter | StreamProject | StreamFilter):
+        if isinstance(below, Filter | StreamFilter):
             parts = (*conjuncts(below.predicate), *parts)
         else:
             outer = tuple(substitute(e, below.expressions) for e in outer)
             parts = tuple(substitute(part, below.expressions) for part in parts)
         below = below.input
-    if not isinstance(below, Join):
-        return "it is no RSTREAM over a join"
-    predicates = (*conjuncts(below.predicate), *parts)
+    return below, parts, outer
+
+
+def _spelled(node: Aggregate | Distinct | SetOperation) -> str:
+    if isinstance(node, SetOperation):
+        return node.kind.upper()
+    return "an aggregate" if isinstance(node, Aggregate) else "DISTINCT"
+
+
+def _shaped(query: Node, tick: int) -> Shaped | str:
+    """The parts of the query, or why it has none such."""
+    joined = _joined(query)
+    if isinstance(joined, str):
+        return joined
+    relations, predicates, outer = joined.relations, joined.parts, joined.outer
     if any(isinstance(part, SubQuery) for e in (*predicates, *outer) for part in walk(e)):
         return "it has a sub-query"
-    if len(below.relations) > MOST_INPUTS:
+    if len(relations) > MOST_INPUTS:
         return f"it joins more than {MOST_INPUTS} inputs"
-    shape = Shape(below.relations, predicates, (), ())
+    shape = Shape(relations, predicates, (), ())
     if not shape.join_keys:
         return "there is no equality that all inputs take part in"
     inputs = []
-    for i, relation in enumerate(below.relations):
+    for i, relation in enumerate(relations):
         shaped_input = _input(relation, shape, i)
         if isinstance(shaped_input, str):
             return shaped_input
         inputs.append(shaped_input)
-    return Shaped(tuple(inputs), conjunction(shape.residual), outer, names)
+    if joined.instants and gcd(*(each.slide for each in inputs)) <= tick:
+        return "its slides are a tick apart, and rows of one may still be alive under [NOW] when the next begins"
+    return Shaped(tuple(inputs), conjunction(shape.residual), outer, tuple(query.schema.names))
 
 
 def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
     """A RANGE .. SLIDE window with selections and projections over it."""
     keys = tuple(next(key for at, key in key_members if at == i) for key_members in shape.join_keys)
     same = conjunction(tuple(shape.same_on_one_input(i)))
-    expressions = tuple(column(relation.schema, n) for n in range(len(relation.schema)))
-    outer: tuple[Expression, ...] = expressions
-    parts: tuple[Expression, ...] = ()
-    below = relation
-    while isinstance(below, Project | Filter):
-        if isinstance(below, Filter):
-            parts = (*conjuncts(below.predicate), *parts)
-        else:
-            outer = tuple(substitute(e, below.expressions) for e in outer)
-            parts = tuple(substitute(part, below.expressions) for part in parts)
-        below = below.input
+    below, parts, outer = _absorbed(relation, (), _columns(relation))
     if any(isinstance(part, SubQuery) for e in (*parts, *outer) for part in walk(e)):
         return "it has a sub-query"
     if not isinstance(below, Window):
