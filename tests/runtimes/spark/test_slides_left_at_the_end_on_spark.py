@@ -20,8 +20,9 @@ CREATE STREAM b (ts TIMESTAMP, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts)
     WITH (connector = 'files', path = '{folder}/b.csv');
 CREATE SINK reported WITH (connector = 'files', path = '{folder}/reported.csv');
 SET memory = '12 KB'; SET put_off = '1 MILLISECOND';
-INSERT INTO reported RSTREAM(SELECT a.x, b.x AS y FROM a [RANGE 4 SECONDS SLIDE 1 SECOND],
+CREATE VIEW slides AS RSTREAM(SELECT a.x, b.x AS y FROM a [RANGE 4 SECONDS SLIDE 1 SECOND],
     b [RANGE 4 SECONDS SLIDE 1 SECOND] WHERE a.k = b.k);
+INSERT INTO reported ISTREAM(SELECT x + 1 AS z, y FROM slides [NOW] WHERE y % 8 <> 0);
 """
 """A slide has more results than a step may emit, so that a batch makes one."""
 
