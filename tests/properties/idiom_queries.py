@@ -26,8 +26,8 @@ from tests.run_locally import Rows
 from transom.plan.no_from import ONE_ROW
 
 FAMILIES = (
-    "values", "corresponding", "sets_in_a_row", "named_windows", "ranks_of_groups", "group_all", "windows_of_groups",
-    "join_chain", "joined_by_names", "with_names", "stars", "sub_query_in_a_value", "row_questions", "as_of",
+    "values", "corresponding", "sets_in_a_row", "named_windows", "ranks_of_groups", "group_all", "group_sets",
+    "windows_of_groups", "join_chain", "joined_by_names", "with_names", "stars", "sub_query_in_a_value", "row_questions", "as_of",
     "timed_join", "limit", "distinct_on", "any",
 )  # fmt: skip
 
@@ -466,6 +466,33 @@ class IdiomGenerator(Aggregates, StreamGenerator, WindowGenerator):
         out = tuple(Column(f"{alias}i{i}", "other" if type_ == "list" else type_) for i, (_, type_) in enumerate(items))
         where = self.where(columns, 25)
         return Source(f"SELECT {', '.join(shown)} FROM {source.text} AS {alias}{where} GROUP BY {by}{having}", out)
+
+    def group_sets(self, depth: int) -> Source:
+        """Several groupings at once: ROLLUP, CUBE and GROUPING SETS, alone or beside a key."""
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        keys = self.random.sample(columns, min(len(columns), self.random.randint(1, 3)))
+        keys = list({key.name: key for key in keys}.values())
+        names = [key.name for key in keys]
+        subsets = [f"({', '.join(self.random.sample(names, self.random.randint(0, len(names))))})" for _ in range(2)]
+        ways = {
+            "rollup": f"ROLLUP ({', '.join(names)})",
+            "cube": f"CUBE ({', '.join(names)})",
+            "grouping sets": f"GROUPING SETS (({', '.join(names)}), {', '.join(subsets)})",
+            "with rollup": f"{', '.join(names)} WITH ROLLUP",
+            "beside a key": f"{names[0]}, CUBE ({', '.join(names[1:] or names)})",
+        }
+        way = self.pick(list(ways))
+        self.noted.operators.add(way)
+        listed = [*((key.name, key.type) for key in keys), *Generator.calls(self, columns)]
+        if self.chance(60):
+            listed.append((f"GROUPING({', '.join(self.random.sample(names, len(names)))})", "int"))
+        shown = ", ".join(f"{item} AS {alias}i{i}" for i, (item, _) in enumerate(listed))
+        having = self.pick(("", "", " HAVING COUNT(*) > 1", f" HAVING GROUPING({names[0]}) = 0"))
+        text = f"SELECT {shown} FROM {source.text} AS {alias}{self.where(columns, 25)} GROUP BY {ways[way]}{having}"
+        return Source(
+            f"(SELECT * FROM ({text}))", tuple(Column(f"{alias}i{i}", each) for i, (_, each) in enumerate(listed))
+        )
 
     def windows_of_groups(self, depth: int) -> Source:
         """TUMBLE, HOP and SESSION in GROUP BY, or as tables with TABLE and DESCRIPTOR, as Flink has them."""
