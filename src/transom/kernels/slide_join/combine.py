@@ -68,10 +68,13 @@ class Term:
         for own in self.others.values():
             yield from own
 
-    def bundled(self, by_death: bool) -> Term:
-        """Sorted runs on disk are taken together, those of an input that end together, or all of an input."""
+    def bundled(self, by_death: bool, starts: bool = True) -> Term:
+        """Sorted runs on disk are taken together, those of an input that end together, or all of an input.
+
+        `starts`: those that are probed with, too; else their rows stay in one order, wherever the runs are.
+        """
         others = {i: _bundled(own, by_death) for i, own in self.others.items()}
-        return Term(self.first, _bundled(self.starts, by_death), others)
+        return Term(self.first, _bundled(self.starts, by_death) if starts else self.starts, others)
 
 
 def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
@@ -116,8 +119,11 @@ class Combination:
         self._chunk_bytes = chunk_bytes
         self.probes = 0
 
-    def results(self, term: Term, number: int, bits: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Rows of the answer, each batch with the instant at which all of it ends."""
+    def results(
+        self, term: Term, number: int, bits: int, cut: int = 0, cuts: int = 1
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Rows of the answer, each batch with the instant at which all of it ends; of a share, or of one of its cuts:
+        every so many rows that are probed with."""
         if any(all(own.is_empty(number, bits) for own in runs) for runs in term.others.values()):
             return
         width = sum(max(own.bytes // own.rows for own in runs) for runs in (term.starts, *term.others.values()))
@@ -127,9 +133,10 @@ class Combination:
                 continue
             table = self._shares.get(start, number, bits, ())
             first, last = table.share(number, bits)
-            self.probes += last - first
-            for at in range(first, last, limit):
-                rows = np.arange(at, min(at + limit, last), dtype=np.int64)
+            wanted = np.arange(first + cut, last, cuts, dtype=np.int64)
+            self.probes += len(wanted)
+            for at in range(0, len(wanted), limit):
+                rows = wanted[at : at + limit]
                 bound = {term.first: (table, rows)}
                 yield from self._visit(term, list(term.others), bound, start.te, number, bits, limit)
 

@@ -57,14 +57,14 @@ class Labour:
             return False
         if work.merging:
             return work.unit >= len(self._merged(work))
-        return work.unit >= 1 << work.bits and work.kind == "full"
+        return work.unit >= work.units and work.kind == "full"
 
     def do(self, work: SlideWork) -> None:
         """The next unit."""
         if not work.kind:
             self._begin(work)
         started, disk, writing = time.perf_counter(), self._disk_seconds(), self._store.write_seconds
-        if not work.merging and work.unit < 1 << work.bits:
+        if not work.merging and work.unit < work.units:
             loading = self._join(work)
             seconds = time.perf_counter() - started
             work.join_seconds += max(seconds - loading - (self._store.write_seconds - writing), 0.0)
@@ -74,7 +74,7 @@ class Labour:
             work.merge_seconds += max(seconds - (self._disk_seconds() - disk), 0.0)
         else:
             seconds = 0.0
-        if not work.merging and work.unit >= 1 << work.bits:
+        if not work.merging and work.unit >= work.units:
             self.flush(work)
             if work.kind == "incremental":
                 work.merging, work.unit = True, 0
@@ -96,13 +96,14 @@ class Labour:
         probes = sum(run.rows for term in terms for run in term.starts)
         answer = self._answer_bytes(work)
         work.from_disk = on_disk > 0
-        work.bits = 0
+        work.bits = work.cuts = 0
         while work.bits < MOST_BITS and (
-            on_disk >> work.bits > self._limits.shares // 2
-            or probes >> work.bits > UNIT_ROWS
-            or answer >> work.bits > self._limits.answer // 4
+            on_disk >> work.bits > self._limits.shares // 2 or probes >> work.bits > UNIT_ROWS
         ):
             work.bits += 1
+        # One key may have most results: rows are dealt out then, whatever their hashes.
+        while work.bits + work.cuts < MOST_BITS and answer >> (work.bits + work.cuts) > self._limits.answer // 4:
+            work.cuts += 1
 
     def _answer_bytes(self, work: SlideWork) -> int:
         """About so many bytes come of the join that nobody takes before the step is over."""
@@ -146,13 +147,14 @@ class Labour:
     # --- the join ----------------------------------------------------------------------------------------------------
 
     def _join(self, work: SlideWork) -> float:
-        """One share; how long it took to have rows from disk in memory, which is the same for either kind of join."""
+        """One unit, a share or a cut of it; how long it took to read from disk, which is the same for either kind."""
         shares = Shares(self._limits.shares)
         combination = Combination(self._spec, shares, self._limits.chunk)
         following = self._spec.instant_from(work.at + 1)
         most = 0
-        for term in (term.bundled(work.stores) for term in self._terms(work)):
-            for death, rows in combination.results(term, work.unit, work.bits):
+        share, cut = divmod(work.unit, 1 << work.cuts)
+        for term in (term.bundled(work.stores, starts=not work.cuts) for term in self._terms(work)):
+            for death, rows in combination.results(term, share, work.bits, cut, 1 << work.cuts):
                 size = held_bytes(rows)
                 work.rows += len(rows)
                 work.results += len(rows)

@@ -108,8 +108,9 @@ class SlideWork:
     """The result of the slide `at`, as far as it is made. `kind` is chosen when it is begun.
 
     First the join, share by share, and then the merge with `stored` results, one after the other: `unit` is the next
-    of either. `due` is what the clock said when the slide was due. Of the join so far: rows that were probed with,
-    tuples that could have matched, results and their bytes, and seconds, without those of the disk.
+    of either. Where a share has too many results, every 2^cuts-th row that it is probed with makes a unit. `due` is
+    what the clock said when the slide was due. Of the join so far: rows that were probed with, tuples that could have
+    matched, results and their bytes, and seconds, without those of the disk.
     """
 
     at: int
@@ -117,6 +118,7 @@ class SlideWork:
     kind: str = ""
     stores: bool = False
     bits: int = 0
+    cuts: int = 0
     merging: bool = False
     unit: int = 0
     put_off: bool = False
@@ -132,6 +134,13 @@ class SlideWork:
     join_seconds: float = 0.0
     merged: int = 0
     merge_seconds: float = 0.0
+
+    STATE_VERSION: ClassVar[int] = 2
+
+    @property
+    def units(self) -> int:
+        """Of the join."""
+        return 1 << (self.bits + self.cuts)
 
 
 @dataclass
