@@ -45,6 +45,7 @@ from transom.state.checks import need, within
 from transom.state.slots import grown
 
 BLOCK: Final = 256  # rows that are copied together, column by column
+AHEAD: Final = 32  # rows of which the records are fetched before they are looked at one by one
 WIDTH, SIDE, OFFSET, SOURCE, TO = range(5)  # columns of `copies`: where it is in a record, and in the batch
 LENGTH, OFFSETS, DATA, SIZE, OUT_OFFSETS, OUT, OF_SIDE, ROOM_FOR = range(8)  # columns of `texts`
 NOT_WANTED: Final = 0  # instead of an address
@@ -550,24 +551,28 @@ def lay_texts(at, slots, rows, texts, used):  # type: ignore[no-untyped-def]
     """Copy texts to where they are kept, those of a row side by side, and write into its record where that is; gives
     where the last one ends. Of a half that is missing no text is read."""
     for i in range(len(rows)):
+        if i + AHEAD < len(rows):
+            fetch_record(at.records + slots[i + AHEAD] * at.stride, at.stride)
         record = at.records + slots[i] * at.stride
         row = rows[i]
         store_word(record + at.texts, used)
+        left_name, right_name = name_of(at, row, 0), name_of(at, row, 1)
         for c in range(len(texts)):
-            left = np.int64(0)
-            if name_of(at, row, texts[c, OF_SIDE]) != MISSING:
-                source = np.int64(int_at(texts[c, OFFSETS], row))
-                left = np.int64(int_at(texts[c, OFFSETS], row + 1)) - source
-                to = at.arena + used
-                behind = to + left
-                while to < behind and source + OVERRUN <= texts[c, SIZE]:
-                    copy_32_bytes(to, texts[c, DATA] + source)
-                    to += 32
-                    source += 32
-                while to < behind:
-                    copy_byte(to, texts[c, DATA] + source)
-                    to += 1
-                    source += 1
+            missing = (left_name if texts[c, OF_SIDE] == 0 else right_name) == MISSING
+            source = np.int64(int_at(texts[c, OFFSETS], row))
+            left = np.int64(0) if missing else int_at(texts[c, OFFSETS], row + 1) - source
+            to, source = at.arena + used, texts[c, DATA] + source
+            last = texts[c, DATA] + texts[c, SIZE] - OVERRUN  # from where so much may be read
+            done = np.int64(0)
+            if source <= last:  # whether there is any nobody can foretell
+                copy_32_bytes(to, source)
+                done += 32
+            while done < left and source + done <= last:
+                copy_32_bytes(to + done, source + done)
+                done += 32
+            while done < left:
+                copy_byte(to + done, source + done)
+                done += 1
             store_int(record + texts[c, LENGTH], np.int32(left))
             used += left
     return used
@@ -577,8 +582,10 @@ def lay_texts(at, slots, rows, texts, used):  # type: ignore[no-untyped-def]
 def forget_texts(at, slots, fields):  # type: ignore[no-untyped-def]
     """The texts of these slots are gone; how many bytes they had."""
     size = np.int64(0)
-    for slot in slots:
-        record = at.records + slot * at.stride
+    for i in range(len(slots)):
+        if i + AHEAD < len(slots):
+            fetch_record(at.records + slots[i + AHEAD] * at.stride, at.stride)
+        record = at.records + slots[i] * at.stride
         for c in range(len(fields)):
             size += int_at(record + fields[c], 0)
             store_int(record + fields[c], np.int32(0))

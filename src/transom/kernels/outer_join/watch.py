@@ -157,7 +157,11 @@ def advance(  # type: ignore[no-untyped-def]
         store_word(line + 8 * COVER, OPEN_END)  # nothing more is said of it
         store_word(line + 8 * OPEN_PARTNERS, 0)
         store_word(line + 8 * TIMER, NONE)
-    for i in range(due.shape[1]):
+    for i in range(-AHEAD, due.shape[1]):
+        if i + AHEAD < due.shape[1]:
+            prefetch(marked + LINE * (due[0, i + AHEAD] & mask))
+        if i < 0:
+            continue
         line = marked + LINE * (due[0, i] & mask)
         looked_at[n] = due[0, i]
         if word_at(line, TIMER) == due[1, i]:  # or else it is that of a row that was here before
@@ -176,6 +180,7 @@ def advance(  # type: ignore[no-untyped-def]
     for i in range(n):
         if i + AHEAD < n:
             prefetch(marked + LINE * (looked_at[i + AHEAD] & mask))
+            prefetch(entered + ENTRY * (looked_at[i + AHEAD] & mask))
         position = looked_at[i]
         line = marked + LINE * (position & mask)
         cover, timer, partners = word_at(line, COVER), word_at(line, TIMER), word_at(line, OPEN_PARTNERS)
