@@ -22,9 +22,13 @@ def test_it_runs_and_ends_in_a_summary(
     others = [kind for kind in outer_join.KINDS if kind != outer_join.INNER]
     cells = [f"{emit}, {window}" for emit in outer_join.EMITS for window in outer_join.WINDOWS]
     summary = reported["summary"]
+    second = outer_join.WINDOWS[1]
+    more = (outer_join.EVERY_ROW, outer_join.EVERY_SECOND)
+    cells += [f"{emit}, {partners}, {second}" for emit in outer_join.EMITS for partners in more]
     ratios = [summary.pop(f"{kind} of inner, {cell}") for kind in others for cell in cells]
     assert set(summary) == {
-        "outer_over_inner_max", "outer_over_inner_by_answer_max", "answer_over_inner_max",
+        "outer_over_inner_max", "outer_over_inner_same_answer_max", "outer_over_inner_by_answer_max",
+        "answer_over_inner_max",
         "growth_over_log", "growth_over_log_max",
     }  # fmt: skip
     assert summary["outer_over_inner_max"] == max(ratios) >= summary["outer_over_inner_by_answer_max"] > 0
@@ -32,5 +36,7 @@ def test_it_runs_and_ends_in_a_summary(
     assert summary["growth_over_log_max"] == max(summary["growth_over_log"].values())
     for cell in reported["cells"]:
         figures = cell["contestants"]
-        assert figures["full"]["out_per_row"] > figures["left"]["out_per_row"] > figures["inner"]["out_per_row"] > 0
+        full, left, inner = (figures[kind]["out_per_row"] for kind in ("full", "left", "inner"))
+        assert full == left == inner if cell["partners"] == outer_join.EVERY_ROW else full > left > inner
+        assert inner > 0
     assert is_chart(chart)
