@@ -49,6 +49,7 @@ MANY = 64  # rows of one instant that are worth to be sorted by words first
 TEXT, WIDE = 0, 16  # kinds of columns; of other numbers their width, of floating ones it is negative
 KIND, SIDE, OFFSET, VALID_OFFSET, SOURCE, DATA, VALID, OTHER = range(8)  # what is known of a column
 NEVER_NULL = -1
+BLOCK = 256  # rows of which the beginnings are read together
 AHEAD = 32  # rows of which the records are fetched before they are looked at
 
 
@@ -261,7 +262,8 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
     order = rows.copy()
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
-    lead = leads(t, rows, at, columns)
+    lead = np.empty(n, dtype=np.uint64)
+    ready = 0  # before this one `lead` is written: not much sooner than it is read, while what was fetched is in the cache
     first = 0
     while first < n:
         middle = first
@@ -270,6 +272,9 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
         behind = middle
         while behind < n and t[behind] == t[first]:
             behind += 1
+        if behind > ready:
+            begin, ready = ready, min(n, behind + BLOCK)
+            leads(t, rows, at, columns, lead, begin, ready)
         if behind - first > 1:
             for begin, end in ((first, middle), (middle, behind)):
                 if end - begin > 1:
@@ -291,14 +296,13 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
 
 
 @jit
-def leads(t, rows, at, columns):  # type: ignore[no-untyped-def]
-    """The `beginning` of each row that is not alone in its instant.
+def leads(t, rows, at, columns, lead, begin, end):  # type: ignore[no-untyped-def]
+    """Write the `beginning` of each of these rows that is not alone in its instant.
 
     Mostly it is a number that is never NULL; then this does without branches, since nobody can foretell of which kind
     the next row is.
     """
     n = len(t)
-    lead = np.empty(n, dtype=np.uint64)
     there = np.uint64(1) << np.uint64(63)
     first, other = 0, columns[0, OTHER] if len(columns) else 0
     plain = len(columns) > 0 and is_plain(columns, first)
@@ -306,7 +310,7 @@ def leads(t, rows, at, columns):  # type: ignore[no-untyped-def]
         other = first
     elif plain:
         plain = is_plain(columns, other)
-    for i in range(-AHEAD, n):
+    for i in range(begin - AHEAD if begin == 0 else begin, end):
         if i + AHEAD < n and rows[i + AHEAD] < 0:
             fetch_record(at.records + ~rows[i + AHEAD] * at.stride, at.stride)
         if i < 0:
@@ -323,7 +327,6 @@ def leads(t, rows, at, columns):  # type: ignore[no-untyped-def]
             lead[i] = np.uint64(0) if none else head | (np.uint64(0) if misses else there)
         elif (i > 0 and t[i] == t[i - 1]) or (i + 1 < n and t[i] == t[i + 1]):
             lead[i] = beginning(row, at, columns)
-    return lead
 
 
 @borrowing
