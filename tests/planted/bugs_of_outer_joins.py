@@ -155,6 +155,13 @@ OUTER_JOINS: Final = (
         "that a row stays is told as if it left at the end of time",
     ),
     Bug(
+        "row_without_its_first_half_among_those_with_it",
+        "kernels/to_stream/direct_stream.py",
+        "(np.uint64(0) if misses else there)",
+        "there",
+        "changes of one instant that miss the first half are in no order with the others",
+    ),
+    Bug(
         "names_of_rows_outlive_a_restart",
         "kernels/record_store.py",
         "records[side][records[side] >= 0] = NAMELESS",

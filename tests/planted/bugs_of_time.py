@@ -311,6 +311,13 @@ LIFETIMES: Final = (
         "rows outlive their end until the latest of their batch is due",
     ),
     Bug(
+        "runs_merged_out_of_order",
+        "kernels/lifetimes.py",
+        "later = other_te[j] < te[i]",
+        "later = other_te[j] > te[i]",
+        "rows leave late, or not at all, once many ends have been put in order twice",
+    ),
+    Bug(
         "only_the_first_observer_hears",
         "kernels/lifetimes.py",
         "slot = following[slot]",

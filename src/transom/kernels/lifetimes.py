@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from transom.core.delta import NO_OPEN_ID, Ends, Int64s, no_int64s
 from transom.core.time import FOREVER
+from transom.kernels.columns import alike
 from transom.kernels.jit import jit
 from transom.kernels.sound import listed
 from transom.kernels.time_order import time_order
@@ -181,7 +182,7 @@ class LifetimeSet:
         self.earliest = FOREVER
         while len(self.runs) > 1 and len(self.runs[-2].te) <= 2 * len(self.runs[-1].te):
             last = self.runs.pop()
-            self.runs[-1] = _sorted_run([self.runs[-1], last])
+            self.runs[-1] = _merged(self.runs[-1], last)
 
 
 def _sorted_run(parts: list[EndRun]) -> EndRun:
@@ -191,6 +192,31 @@ def _sorted_run(parts: list[EndRun]) -> EndRun:
         return EndRun(te, slots)
     order = time_order(te)
     return EndRun(te[order], slots[order])
+
+
+def _merged(first: EndRun, second: EndRun) -> EndRun:
+    if first.te[-1] <= second.te[0]:
+        return EndRun(np.concatenate([first.te, second.te]), np.concatenate([first.slots, second.slots]))
+    return EndRun(*merge(alike(first.te), alike(first.slots), alike(second.te), alike(second.slots)))
+
+
+@jit
+def merge(te, slots, other_te, other_slots):  # type: ignore[no-untyped-def]
+    """One run of two; which of them comes next nobody can foretell, so it is chosen without a branch."""
+    n, other_n = len(te), len(other_te)
+    out_te = np.empty(n + other_n, dtype=np.int64)
+    out_slots = np.empty(n + other_n, dtype=np.int64)
+    i, j = 0, 0
+    while i < n and j < other_n:
+        later = other_te[j] < te[i]
+        out_te[i + j] = other_te[j] if later else te[i]
+        out_slots[i + j] = other_slots[j] if later else slots[i]
+        i, j = i + (not later), j + later
+    out_te[i + j : n + j] = te[i:]
+    out_slots[i + j : n + j] = slots[i:]
+    out_te[n + j :] = other_te[j:]
+    out_slots[n + j :] = other_slots[j:]
+    return out_te, out_slots
 
 
 @jit

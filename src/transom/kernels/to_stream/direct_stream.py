@@ -263,7 +263,9 @@ def settle(t, entered, rows, at, columns):  # type: ignore[no-untyped-def]
     spare = np.empty(n, dtype=np.int64)
     kept = np.ones(n, dtype=np.bool_)
     lead = np.empty(n, dtype=np.uint64)
-    ready = 0  # before this one `lead` is written: not much sooner than it is read, while what was fetched is in the cache
+    ready = (
+        0  # before this one `lead` is written: not much sooner than it is read, while what was fetched is in the cache
+    )
     first = 0
     while first < n:
         middle = first
