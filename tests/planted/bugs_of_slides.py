@@ -8,6 +8,13 @@ from tests.planted.bug import Bug
 
 SLIDES: Final = (
     Bug(
+        "cuts_of_a_share_overlap",
+        "kernels/slide_join/combine.py",
+        "np.arange(first + cut, last, cuts",
+        "np.arange(first, last, cuts",
+        "where a share has too many results, some come several times and others never",
+    ),
+    Bug(
         "columns_of_a_join_below_not_shifted",
         "planner/slide_join.py",
         "replace(each, index=width + i)",
