@@ -14,7 +14,7 @@ know when a row comes to be alone: only of a semi join there are timers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -84,9 +84,17 @@ class Watch:
             self.timers.add(timers[0], timers[1], np.full(timers.shape[1], NO_OPEN_ID, dtype=np.int64))
 
 
+class Lines(NamedTuple):
+    """What is remembered of the rows of a side, and the rows themselves, by their positions within the mask."""
+
+    marks: Int64s
+    mask: int
+    entries: Int64s
+
+
 @jit
 def advance(  # type: ignore[no-untyped-def]
-    marks, mask, entries, new, pairs, side, closed, dead, dead_te, due, others, frontier, semi, over
+    lines, new, pairs, side, closed, dead, dead_te, due, others, frontier, semi, over
 ):
     """Take what a step brought to one side (0 left, 1 right), all by position.
 
@@ -103,7 +111,7 @@ def advance(  # type: ignore[no-untyped-def]
     ends = np.empty((2, most), dtype=np.int64)
     looked_at = np.empty(most, dtype=np.int64)  # rows of which it may be that they are alone, or want a timer
     n_rows, n_ends, n = 0, 0, 0
-    marked, entered = marks.ctypes.data, entries.ctypes.data
+    marked, entered, mask = lines.marks.ctypes.data, lines.entries.ctypes.data, lines.mask
     for position in new:
         line = marked + LINE * (position & mask)
         store_word(line + 8 * COVER, word_at(entered + ENTRY * (position & mask), TA))
