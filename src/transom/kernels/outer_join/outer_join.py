@@ -42,7 +42,7 @@ from transom.kernels.join.side import PAIR_TA, PAIR_TE, TE
 from transom.kernels.kernel import OPEN_END, Step, open_rows, select_rows
 from transom.kernels.mould import FEW
 from transom.kernels.outer_join.kinds import PAIRS, SIDES, padded
-from transom.kernels.outer_join.watch import SHOWN, Lines, Watch, advance
+from transom.kernels.outer_join.watch import SHOWN, SideLines, Watch, advance
 from transom.state.checks import need
 from transom.state.codec import saved_bytes
 
@@ -174,7 +174,7 @@ class OuterJoinKernel(JoinKernel):
         others = side.used() if self.over and not over else no_int64s()
         te = forever(len(dead)) if self.stays else side.entries[dead & watch.mask, TE]
         rows, ends, timers = advance(
-            Lines(watch.marks, watch.mask, side.entries), new, alike(pairs), i, closed, dead, alike(te),
+            SideLines(watch.marks, watch.mask, side.entries), new, alike(pairs), i, closed, dead, alike(te),
             due, others, step.frontier, self.kind == "semi", over,
         )  # fmt: skip
         watch.add_timers(timers)

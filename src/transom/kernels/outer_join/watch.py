@@ -84,7 +84,7 @@ class Watch:
             self.timers.add(timers[0], timers[1], np.full(timers.shape[1], NO_OPEN_ID, dtype=np.int64))
 
 
-class Lines(NamedTuple):
+class SideLines(NamedTuple):
     """What is remembered of the rows of a side, and the rows themselves, by their positions within the mask."""
 
     marks: Int64s
