@@ -104,6 +104,8 @@ from tests.cql.queries import marked, rejected
         ("SELECT A FROM S WHERE GROUPING(A) = 0", "GROUPING(A)", "WHERE cannot hold GROUPING", "in the SELECT list"),
         ("SELECT GROUPING(A + 1) FROM S GROUP BY ROLLUP(A)", "GROUPING(A + 1)", "is of no key", "name a key"),
         ("SELECT 1 FROM S GROUP BY CUBE(A, 1, 2, 3, 4, 5, 6)", "", "CUBE of more than 6 keys", "GROUPING SETS ("),
+        (f"SELECT 1 FROM S GROUP BY ROLLUP(A{', A' * 5_000})", "", "more than 64 groupings", "GROUPING SETS"),
+        (f"SELECT 1 FROM S GROUP BY CUBE((A{', A' * 999}), B)", "CUBE", "more than 1,000 keys", "GROUPING SETS"),
         (
             "SELECT 1 FROM S GROUP BY CUBE(A, 1, 2, 3, 4, 5), ROLLUP(A)",
             "CUBE",

@@ -78,6 +78,19 @@ def test_they_have_the_answers_of_queries_that_run_alone(batch_rows: int) -> Non
     assert len(scans) == 1 and "SharedPlan" in [each.operator for each in run.status()[0].operators]
 
 
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+def test_what_over_says_as_rows_come_is_shared(batch_rows: int) -> None:
+    said = """CREATE VIEW said AS SELECT room, x, SUM(x) OVER (PARTITION BY room ORDER BY t) AS total,
+    COUNT(*) OVER (ORDER BY t RANGE INTERVAL '3' SECOND PRECEDING) AS lately FROM r;"""
+    queries = ("SELECT room, MAX(total) AS most FROM said GROUP BY room", "SELECT x, lately FROM said WHERE x > 2")
+    text = said + ";".join(queries)
+    together, apart = (session_of(each, batch_rows=batch_rows).execute(text)[1:] for each in ("auto", "off"))
+    for one, alone in zip(together, apart, strict=True):
+        assert len(alone) and in_order(one.to_pylist()) == in_order(alone.to_pylist())
+    for plan in session_of().explain(text).split("\n\n"):
+        assert "shared with query" in plan and "forever" in plan and "top" not in plan
+
+
 def test_a_row_without_a_partner_is_told_as_soon_as_it_is_known() -> None:
     """Not when it is over, as lifetimes are."""
     session = Session(batch_rows=1)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain, combinations, product
 from math import prod
-from typing import Final
+from typing import Final, NoReturn
 
 from sqlglot import exp
 
-from transom.cql.reader import Reader
+from transom.cql.reader import Reader, Word
 
 _MOST_SETS: Final = 64
 _MOST_IN_CUBE: Final = 6
 """So many keys have as many sets."""
+_MOST_KEYS: Final = 1_000
+"""Of all sets together: a text names each once, and they are written out."""
 
 Keys = list[exp.Expr]
 
@@ -27,13 +29,19 @@ def read_group(reader: Reader) -> exp.Group:
     for name, sets_of in _SHORTHANDS.items():
         if reader.take("WITH", name):
             elements = [sets_of(reader, [keys for sets in elements for keys in sets])]
-    if prod(map(len, elements)) > _MOST_SETS:
-        remedy = "write those that are needed: GROUPING SETS ((a, b), (a), ())"
-        reader.reject(f"there are more than {_MOST_SETS} groupings", remedy, start)
+    count = prod(map(len, elements))
+    if count > _MOST_SETS:
+        _reject_size(reader, f"there are more than {_MOST_SETS} groupings", start)
+    if count > 1 and count * sum(max(map(len, sets)) for sets in elements) > _MOST_KEYS:
+        _reject_size(reader, f"the groupings have more than {_MOST_KEYS:,} keys together", start)
     sets = [list(chain.from_iterable(chosen)) for chosen in product(*elements)]
     if len(sets) == 1 and sets[0]:
         return exp.Group(expressions=sets[0])
     return exp.Group(expressions=[], sets=[exp.Tuple(expressions=[key.copy() for key in keys]) for keys in sets])
+
+
+def _reject_size(reader: Reader, what: str, start: Word | None = None) -> NoReturn:
+    reader.reject(what, "write those that are needed: GROUPING SETS ((a, b), (a), ())", start)
 
 
 def _read_element(reader: Reader) -> list[Keys]:
@@ -57,13 +65,14 @@ def _read_keys(reader: Reader) -> Keys:
 
 
 def _rolled_up(reader: Reader, parts: Sequence[Keys]) -> list[Keys]:
+    if len(parts) >= _MOST_SETS:
+        _reject_size(reader, f"there are more than {_MOST_SETS} groupings")
     return [list(chain.from_iterable(parts[:count])) for count in range(len(parts), -1, -1)]
 
 
 def _cube(reader: Reader, parts: Sequence[Keys]) -> list[Keys]:
     if len(parts) > _MOST_IN_CUBE:
-        remedy = "write those that are needed: GROUPING SETS ((a, b), (a), ())"
-        reader.reject(f"CUBE of more than {_MOST_IN_CUBE} keys has too many groupings", remedy)
+        _reject_size(reader, f"CUBE of more than {_MOST_IN_CUBE} keys has too many groupings")
     return [
         list(chain.from_iterable(chosen))
         for count in range(len(parts), -1, -1)

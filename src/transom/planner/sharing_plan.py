@@ -30,6 +30,7 @@ from transom.plan.catalogue import Catalogue
 from transom.plan.options import OPTIONS, partitions_of
 from transom.plan.rewrites import only_joined
 from transom.planner.plan import Planner, plan
+from transom.planner.running_frames import bound_frames
 
 _MOST_NODES: Final = 300
 """Of a query in which a part is looked for."""
@@ -63,7 +64,8 @@ def sharable_plans(query: Node, catalogue: Catalogue) -> list[SharablePlan] | st
     reason = why_no_part(catalogue)
     if reason is not None:
         return reason
-    query = only_joined(query)
+    tick = catalogue.options.get("tick", OPTIONS["tick"].default)
+    query = only_joined(bound_frames(query, catalogue, tick))
     nodes = _nodes(query)
     if len(nodes) > _MOST_NODES:
         return f"its plan has more than {_MOST_NODES} nodes"
