@@ -3,10 +3,10 @@
 Going through the source in its order, the watermark is the greatest time so far minus the declared bound; with a
 heartbeat it is also the clock minus the bound, while the source has been read to its end. Partitions that are written
 side by side are gone through each by itself, and the least of their watermarks is that of the input: how fast one is
-read makes no row of another one late. A row below the watermark of its partition is late; a row
-whose time is missing, out of range or too far ahead of the clock, or whose change makes no sense, is rejected; the
-others wait until progress passes them and are then released in time order. The ledger always adds up: rows in = used +
-late + rejected + waiting.
+read makes no row of another one late. A row below the watermark of its partition of the source is late; a row whose
+time is missing, out of range or too far ahead of the clock, or whose change makes no sense, is rejected; the others
+wait until progress passes them and are then released in time order. The ledger always adds up: rows in = used + late +
+rejected + waiting.
 """
 
 from __future__ import annotations

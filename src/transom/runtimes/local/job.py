@@ -370,7 +370,7 @@ class LocalJob:
         self.engine.begin()
 
     def restore(self, data: bytes, away: Mapping[str, Left] = NOBODY) -> None:
-        """Go on where `save` was called, by the same queries over the same inputs.
+        """Go on where `prepare_checkpoint` was called, by the same queries over the same inputs.
 
         Of those that share a join new ones come in there, and others have left; `away` had left before.
         """
