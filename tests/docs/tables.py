@@ -163,6 +163,8 @@ EXAMPLES: Final[dict[str, str]] = {
     "struct_extract": "{'room': 'hall', 'celsius': 21}['celsius']",
     "array_length": "array_length([4, 5])",
     "list_contains": "list_contains([4, 5], 5)",
+    "string_split": "string_split('a/b/c', '/')",
+    "array_to_string": "array_to_string(['a', NULL, 'b'], ', ')",
     "list_position": "list_position(['a', 'b'], 'b')",
 }
 """An expression for every function; its value is computed, not written."""

@@ -214,6 +214,8 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "array_length": [("array",)],
     "list_contains": [("array", "int"), ("array", "number")],
     "list_position": [("array", "int"), ("array", "number")],
+    "string_split": [("text", "characters"), ("text", "text")],
+    "array_to_string": [("array", "characters")],
 }  # fmt: skip
 
 

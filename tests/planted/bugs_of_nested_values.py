@@ -8,6 +8,13 @@ from tests.planted.bug import Bug
 
 NESTED: Final = (
     Bug(
+        "null_is_joined_as_a_text",
+        "kernels/scalar/nested_values.py",
+        "[each for each in parts if each is not None]",
+        "[each or '' for each in parts]",
+        "array_to_string puts a separator where an element is NULL",
+    ),
+    Bug(
         "unnest_loses_open_ends",
         "kernels/unnest/unnest.py",
         "rows.te[which], rows.open_id[which], rows.frontier",

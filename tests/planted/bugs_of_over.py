@@ -36,6 +36,27 @@ OVER: Final = (
         "LAST_VALUE of a partition is its first",
     ),
     Bug(
+        "a_known_value_may_be_null",
+        "cql/bind_expression.py",
+        "        if over.no_nulls:\n            call = replace(",
+        "        if not over.no_nulls:\n            call = replace(",
+        "IGNORE NULLS takes NULLs, and what is without it does not",
+    ),
+    Bug(
+        "groups_by_time_are_microseconds",
+        "planner/running_frames.py",
+        "    if frame.start is not None and frame.distance is None:",
+        "    if False:",
+        "GROUPS BETWEEN 1 PRECEDING reaches back a microsecond",
+    ),
+    Bug(
+        "all_tiles_are_as_long",
+        "cql/distribution.py",
+        'within = functions.resolve("<", (before, in_longer))',
+        'within = functions.resolve("<", (before, _number(0)))',
+        "NTILE gives the rows that are left over a part of their own",
+    ),
+    Bug(
         "oldest_row_of_a_frame_is_out",
         "planner/running_frames.py",
         "WindowSpec(range=1 - reach)",

@@ -26,7 +26,7 @@ from tests.run_locally import Rows
 from transom.plan.no_from import ONE_ROW
 
 FAMILIES = (
-    "values", "corresponding", "sets_in_a_row", "named_windows", "ranks_of_groups", "group_all", "group_sets",
+    "values", "corresponding", "sets_in_a_row", "named_windows", "over", "ranks_of_groups", "group_all", "group_sets",
     "windows_of_groups", "join_chain", "joined_by_names", "with_names", "stars", "sub_query_in_a_value",
     "row_questions", "as_of", "timed_join", "limit", "distinct_on", "any",
 )  # fmt: skip

@@ -5,7 +5,6 @@ Every query binds: the generator follows the types of its columns. It also notes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -620,30 +619,39 @@ class Generator:
             ordered = self.chance(75)
             if ordered:
                 over += f" ORDER BY {', '.join(self.sorted_by(column.name) for column in self.some(columns, 2))}"
-            if ordered and self.chance(60):
+            framed = ordered and self.chance(60)
+            if framed:
                 over += " " + self.frame()
-            value = self.pick(columns)
-            if self.chance(50):
-                call, type_ = self.pick(self.calls(columns))
-                call += f" FILTER (WHERE {self.predicate(columns, 0)})" * self.chance(20)
-            else:
-                type_ = value.type
-                call = self.pick(
-                    (
-                        f"LAG({value.name})",
-                        f"LEAD({value.name}, {self.random.randint(0, 2)})",
-                        f"LAG({value.name}, 1, NULL)",
-                        f"FIRST_VALUE({value.name})",
-                        f"LAST_VALUE({value.name})",
-                    )
-                )
-                if call.startswith("LAST") and re.search(r"\d FOLLOWING", over):
-                    call = call.replace("LAST", "FIRST")
+            call, type_ = self.seen_over(columns, framed)
             self.noted.operators.add(f"{call.split('(')[0].lower()} over")
             made.append((f"{call} OVER ({over}) AS o{i}", Column(f"o{i}", type_)))
         body = f"FROM {source.text} AS {alias}{self.where(columns, 30)}"
         text = f"SELECT {items}, {', '.join(call for call, _ in made)} {body}"
         return Source(f"(SELECT * FROM ({text}))", (*out, *(column for _, column in made)))
+
+    def seen_over(self, columns: list[Column], framed: bool) -> tuple[str, str]:
+        """What is asked of the rows around a row, and its type."""
+        if self.chance(50):
+            call, type_ = self.pick(self.calls(columns))
+            filtered = "FILTER" not in call and self.chance(20)
+            return call + f" FILTER (WHERE {self.predicate(columns, 0)})" * filtered, type_
+        if not framed and self.chance(20):
+            tiles = self.random.randint(1, 4)
+            return self.pick(((f"NTILE({tiles})", "int"), ("PERCENT_RANK()", "float"), ("CUME_DIST()", "float")))
+        value = self.pick(columns)
+        if value.type in ("int", "text") and self.chance(15):
+            return self.pick(((f"STRING_AGG({value.name}, '-')", "text"), (f"ARRAY_AGG({value.name})", "other")))
+        call = self.pick(
+            (
+                f"LAG({value.name})",
+                f"LEAD({value.name}, {self.random.randint(0, 2)})",
+                f"LAG({value.name}, 1, NULL)",
+                f"LEAD({value.name} IGNORE NULLS)",
+                f"LAG({value.name}, 1) IGNORE NULLS",
+                *(f"{end}_VALUE({value.name}{nulls})" for end in ("FIRST", "LAST") for nulls in ("", " IGNORE NULLS")),
+            )
+        )
+        return call, value.type
 
     def frame(self) -> str:
         if self.chance(30):
@@ -663,7 +671,7 @@ class Generator:
             bounds[0] = "UNBOUNDED PRECEDING"
         if self.chance(30):
             bounds[1] = "UNBOUNDED FOLLOWING"
-        return f"ROWS BETWEEN {' AND '.join(bounds)}"
+        return f"{self.pick(('ROWS', 'ROWS', 'GROUPS'))} BETWEEN {' AND '.join(bounds)}"
 
     # --- pieces ------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ TIMES = tuple(f"INTERVAL '{far}' SECOND {way}" for far, way in ((2, "PRECEDING")
 NUMBERS = ("2 PRECEDING", "1 PRECEDING", "1 FOLLOWING", "3 FOLLOWING")
 CALLS = (
     "SUM(x)", "COUNT(*)", "MIN(x)", "MAX(y)", "AVG(x)", "COUNT(DISTINCT x)", "SUM(x) FILTER (WHERE x > 1)", "SUM(y)",
-    "MEDIAN(x)",
+    "MEDIAN(x)", "FIRST_VALUE(x)", "LAST_VALUE(x)", "LAST_VALUE(x IGNORE NULLS)", "FIRST_VALUE(y IGNORE NULLS)",
+    "ARRAY_AGG(x)", "STRING_AGG(x, '-')", "ARG_MAX(y, x)",
 )  # fmt: skip
 SEEDS = 300 if NIGHTLY else 24
 
@@ -44,7 +45,8 @@ def frame(random: Random, by_time: bool) -> str:
     if random.random() < 0.15:
         return ""
     first, last = sorted(random.sample(range(len(bounds) - 1), 2)) if random.random() < 0.6 else (1, own + 1)
-    return f"RANGE BETWEEN {bounds[first]} AND {bounds[last]}"
+    unit = "GROUPS" if not by_time and random.random() < 0.4 else "RANGE"
+    return f"{unit} BETWEEN {bounds[first]} AND {bounds[last]}"
 
 
 def query(random: Random) -> str:

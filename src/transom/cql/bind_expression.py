@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Final
+from typing import Literal as OneOf
 
 import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, TIMESTAMP, TIMESTAMPTZ, is_nested, sql_name
+from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested, sql_name
 from transom.core.time import months_of, unit_of
 from transom.cql import syntax
-from transom.cql.bind_order import BoundOver, RankCall, RankRef, SortValue
+from transom.cql.bind_order import BoundOver, RankCall, RankFunction, RankRef, SortValue
 from transom.cql.compared_rows import every_row, some_row
 from transom.cql.context import Context
+from transom.cql.distribution import DISTRIBUTIONS, distribution
 from transom.cql.foreign import CALLS, COLUMNS
 from transom.cql.grammar_order import RANKS
 from transom.cql.grammar_table_function import GROUP_WINDOWS
@@ -36,7 +39,7 @@ WALL_CLOCK: Final = frozenset(
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
     """mode product rollup cube grouping_sets row_number rank dense_rank
-    lag lead ntile nth_value""".split()
+    lag lead ntile percent_rank cume_dist nth_value""".split()
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
 microsecond epoch""".split()
@@ -53,6 +56,9 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
 }  # fmt: skip
 
 _VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
+_COLLECTING: Final = ("string_agg", "array_agg")
+_COUNT: Final = AggregateCall("count", None, BIGINT)
+_TO_PEERS: Final = OverFrame(None, 0, peers=True)
 _MOST_PLACES: Final = 10**9
 _FARTHEST: Final = 10**16
 _GROUPINGS: Final = ("grouping", "grouping_id")
@@ -96,6 +102,20 @@ class GroupingRef(Expression):
 
     def __str__(self) -> str:
         return f"grouping({', '.join(map(str, self.keys))})"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Where a value with OVER is looked for: the frame, how to ask for a call of it, whether NULLs are left out."""
+
+    frame: OverFrame | None
+    call: Callable[..., Expression]
+    no_nulls: bool
+
+
+def _ignores_nulls(modified: syntax.ModifiedCall | None) -> bool:
+    nulls = None if modified is None else modified.args.get("nulls")
+    return nulls is not None and nulls.name == "IGNORE"
 
 
 @dataclass
@@ -424,10 +444,10 @@ class ExpressionBinder:
         modified = written if isinstance(written, syntax.ModifiedCall) else None
         call = written if modified is None else modified.this
         name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
-        if name not in (*_VALUES_OVER, *functions.AGGREGATES):
-            remedy = (
-                "with OVER there are ROW_NUMBER, RANK, DENSE_RANK, LAG, LEAD, FIRST_VALUE, LAST_VALUE and aggregates"
-            )
+        if name in ("first", "last") and (modified is None or not modified.args.get("order")):
+            name += "_value"
+        if name not in (*_VALUES_OVER, *DISTRIBUTIONS, *functions.AGGREGATES):
+            remedy = "with OVER there are ROW_NUMBER, RANK, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE and aggregates"
             raise self._error(f"{name.upper() or 'this'} with OVER is not supported", node, remedy)
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
@@ -447,18 +467,29 @@ class ExpressionBinder:
 
         frame = self._frame_of(node.args.get("frame"), order)
         if name in _VALUES_OVER:
-            if modified is not None:
+            if modified is not None and (modified.args.get("order") or modified.args.get("condition") is not None):
                 remedy = "write CASE WHEN condition THEN value END, and the order in OVER (ORDER BY ..)"
                 raise self._error(f"{name.upper()} with OVER takes neither FILTER nor ORDER BY", node, remedy)
             arguments = [inner.bind(argument) for argument in call.expressions]
-            return self._value_over(node, name, arguments, frame, seen)
+            return self._value_over(node, name, arguments, _Seen(frame, seen, _ignores_nulls(modified)))
+        if name in DISTRIBUTIONS:
+            if modified is not None or (frame is not None and node.args.get("frame") is not None):
+                raise self._error(f"{name.upper()} has no frame and no FILTER", node, "leave it out")
+
+            def rank(function: RankFunction) -> Expression:
+                ranked = RankCall(function, partition, order, self.context.source.excerpt(node))
+                return RankRef(ranks.setdefault(ranked, len(ranks)), ranked)
+
+            arguments = [inner.bind(argument) for argument in call.expressions]
+            with self.context.at(node):
+                return distribution(
+                    name, arguments, rank, lambda to_peers: seen(_COUNT, _TO_PEERS if to_peers else None)
+                )
         read = inner._written(call, modified)
+        in_their_order = bool(order) and not read.order and not read.distinct
 
         def refer(call: AggregateCall) -> Expression:
-            if call.order:
-                remedy = "with OVER there are COUNT, SUM, AVG, MIN, MAX and others that depend on no order"
-                raise self._error(f"{name.upper()} with OVER is not supported", node, remedy)
-            return seen(call, frame)
+            return seen(call, frame, "first" if in_their_order and call.function in _COLLECTING else None)
 
         with self.context.at(node):
             return functions.resolve_aggregate(name, read, refer)
@@ -468,49 +499,53 @@ class ExpressionBinder:
         node: syntax.OverCall,
         name: str,
         arguments: list[Expression],
-        frame: OverFrame | None,
-        seen: Callable[..., Expression],
+        over: _Seen,
     ) -> Expression:
         """LAG, LEAD, FIRST_VALUE and LAST_VALUE."""
+        frame, seen = over.frame, over.call
         moves = name in ("lag", "lead")
         if not 1 <= len(arguments) <= (3 if moves else 1):
             usage = "(value[, rows[, default]])" if moves else "(value)"
             raise self._error(f"{name.upper()} does not take this", node, f"write {name.upper()}{usage} OVER (..)")
         value = functions.settle(arguments[0])
         call = AggregateCall("first", value, value.type)
+        if over.no_nulls:
+            call = replace(call, condition=functions.resolve("not", (functions.resolve("is_null", (value,)),)))
         if moves:
-            count = arguments[1] if len(arguments) > 1 else Literal(1, BIGINT)
-            if not isinstance(count, Literal) or type(count.value) is not int or abs(count.value) > _MOST_PLACES:
+            count = functions.constant_number(arguments[1]) if len(arguments) > 1 else Fraction(1)
+            if count is None or count.denominator != 1 or abs(count) > _MOST_PLACES:
                 remedy = f"write {name.upper()}(value, 2) OVER (..)"
                 raise self._error(f"{name.upper()} goes a constant number of rows", node, remedy)
-            by = count.value if name == "lead" else -count.value
+            by = int(count if name == "lead" else -count)
             there = OverFrame(by, by)
+            if over.no_nulls and abs(by) != 1:
+                raise self._error(f"{name.upper()} with IGNORE NULLS goes one row", node, "leave the number out")
+            if over.no_nulls:
+                moved = seen(call, OverFrame(1, None), "first") if by > 0 else seen(call, OverFrame(None, -1), "last")
+            else:
+                moved = seen(call, there)
             if len(arguments) < 3:
-                return seen(call, there)
+                return moved
             if functions.common_type([value.type, arguments[2].type]) is None:
                 raise self._error(f"the default of {name.upper()} is of another type", node, "cast it: CAST(0 AS type)")
             with self.context.at(node):
                 default = functions.cast(arguments[2], value.type, False)
-                rows = seen(AggregateCall("count", None, BIGINT), there)
-                equal = functions.resolve("=", (rows, Literal(1, BIGINT)))
-                return functions.case((equal,), (seen(call, there),), default)
-        start, end = (None, None) if frame is None else (frame.start, frame.end)
-        last, peers = name == "last_value", frame is not None and frame.peers
-        near, far = (end, start) if last else (start, end)
-        if near is None and (far is None or (far >= 0 if last is False else far <= 0)):
-            return seen(call, None, "last" if last else "first")
-        if peers and near == 0:
-            return seen(call, None, "last" if last else "first", own=True)
-        assert frame is not None
-        if frame.distance is not None:
-            remedy = "write MIN or MAX, or a frame of ROWS"
-            raise self._error(f"{name.upper()} of a frame with a distance is not supported", node, remedy)
-        if not last:
-            return seen(call, frame)
-        if near is None or near > 0:
-            remedy = "write FIRST_VALUE with the order the other way round"
-            raise self._error("LAST_VALUE of a frame that ends behind the row is not supported", node, remedy)
-        return seen(call, OverFrame(near, near))
+                if over.no_nulls:
+                    return functions.resolve("coalesce", (moved, default))
+                equal = functions.resolve("=", (seen(_COUNT, there), Literal(1, BIGINT)))
+                return functions.case((equal,), (moved,), default)
+        last = name == "last_value"
+        end: OneOf["first", "last"] = "last" if last else "first"
+        if frame is None or over.no_nulls:
+            return seen(call, frame, end)
+        near, far = (frame.end, frame.start) if last else (frame.start, frame.end)
+        if near is None and (far is None or (far <= 0 if last else far >= 0)):
+            return seen(call, None, end)
+        if frame.peers and near == 0:
+            return seen(call, None, end, own=True)
+        if last and near is not None and near <= 0 and not frame.peers:
+            return seen(call, OverFrame(near, near))
+        return seen(call, frame, None if not last and not frame.peers else end)
 
     def _frame_of(self, node: exp.Expr | None, order: Sequence[SortValue]) -> OverFrame | None:
         """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
@@ -575,6 +610,8 @@ class ExpressionBinder:
             what, remedy = "FILTER is", "write CASE WHEN condition THEN .."
             if node.args.get("order"):
                 what, remedy = "ORDER BY is", "leave it out"
+            if node.args.get("nulls"):
+                what, remedy = f"{node.args['nulls'].name} NULLS is", "leave it out"
             raise self._error(f"'{name}' is no aggregate, {what} for those", node, remedy)
         return self._aggregate(node.this, name, node)
 
@@ -594,6 +631,8 @@ class ExpressionBinder:
             return self._resolve(node, _MOVES[name], *(self.bind(argument) for argument in arguments))
         if name == "timestampadd" and len(arguments) == 3:
             return self._timestampadd(node)
+        if name == "timestampdiff" and len(arguments) == 3:
+            return self._timestampdiff(node)
         if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):
             raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
@@ -622,6 +661,16 @@ class ExpressionBinder:
             raise self._error("this is no unit of time", unit, "write SECOND, MINUTE, HOUR, DAY, MONTH or YEAR")
         length = self._resolve(node, "*", unit_interval(name), self.bind(count))
         return self._resolve(node, "+", self.bind(moment), length)
+
+    def _timestampdiff(self, node: exp.Anonymous) -> Expression:
+        """TIMESTAMPDIFF(SECOND, from, to), as Flink has it: whole units, towards 0."""
+        unit, *moments = node.expressions
+        micros = unit_of(unit.name if isinstance(unit, exp.Column | exp.Literal) else "")
+        if micros is None:
+            remedy = "write SECOND, MINUTE, HOUR or DAY; date_diff('month', from, to) counts the beginnings of months"
+            raise self._error("TIMESTAMPDIFF counts units of a fixed length", unit, remedy)
+        between = self._resolve(node, "date_diff", Literal("microsecond", VARCHAR), *map(self.bind, moments))
+        return self._resolve(node, "//", between, Literal(micros, BIGINT))
 
     def _python(self, node: exp.Anonymous, function: PythonFunction) -> Expression:
         for argument in node.expressions:
@@ -683,6 +732,9 @@ class ExpressionBinder:
         values = () if isinstance(arguments[0], exp.Star) else tuple(self.bind(each) for each in arguments)
         parts = {} if modified is None else modified.args
         condition = self.condition(parts["condition"]) if parts.get("condition") is not None else None
+        if _ignores_nulls(modified) and values and node.name.lower() in functions.AGGREGATES_OF_NULLS:
+            not_null = functions.resolve("not", (functions.resolve("is_null", (functions.settle(values[0]),)),))
+            condition = not_null if condition is None else functions.resolve("and", (condition, not_null))
         order = tuple(
             functions.OrderedBy(functions.settle(self.bind(each.this)), each.args["desc"], each.args["nulls_first"])
             for each in parts.get("order") or ()

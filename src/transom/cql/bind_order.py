@@ -52,7 +52,7 @@ class RankCall:
 
 @dataclass(frozen=True)
 class BoundOver:
-    """An aggregate OVER (..), bound; `end` is that of the whole partition whose value FIRST_VALUE or LAST_VALUE is."""
+    """An aggregate OVER (..), bound; it takes the rows that it sees in their order from that `end`, if any."""
 
     call: AggregateCall
     partition: tuple[Expression, ...]
@@ -137,7 +137,7 @@ class OrderedRows:
         self.numbers |= {index: width + i for i, (index, _) in enumerate(calls)}
 
     def _ordered(self, over: BoundOver, sorts: tuple[SortKey, ...]) -> AggregateCall:
-        """The call over these rows; that of an end of the partition with the order which says where that is."""
+        """The call over these rows; that from an end of them with the order which says where that is."""
         call = over.call.over(self.resolved)
         if over.end is None:
             return call

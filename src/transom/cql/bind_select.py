@@ -56,7 +56,9 @@ def bind_select(node: exp.Select, context: Context, outer: Scope | None) -> Rela
         relation, scope = bind_from(from_, context, outer)
     relation, scope = _unnested_in_list(node, relation, scope, context)
     if (where := node.args.get("where")) is not None:
-        relation = Filter(relation, ExpressionBinder(context, scope, "WHERE").condition(where.this))
+        relation = Filter(
+            relation, ExpressionBinder(context, scope, "WHERE", aliases=_aliases(node)).condition(where.this)
+        )
     return _QueryBlock(node, context, scope).bind(relation)
 
 
@@ -85,6 +87,15 @@ def _unnested_in_list(node: exp.Select, relation: Relation, scope: Scope, contex
         item.set("alias", exp.Identifier(this=item.args["text"], quoted=True))
     item.set("this", called)
     return made, replace(scope, inputs=(*scope.inputs, Input(None, (ScopeColumn(_ELEMENT, value, value, False),))))
+
+
+def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
+    """What the SELECT list calls its values: names where FROM has no such column."""
+    aliases: dict[str, exp.Expr] = {}
+    for item in node.expressions:
+        if item.args.get("alias") is not None:
+            aliases.setdefault(item.args["alias"].name.lower(), item.this)
+    return aliases
 
 
 def _is_unnest(node: exp.Expr) -> bool:
@@ -225,7 +236,7 @@ class _QueryBlock:
         assert select.ranks is not None
 
         def binder(clause: str) -> ExpressionBinder:
-            return replace(select, clause=clause, aliases=self._aliases(), sub_queries=False)
+            return replace(select, clause=clause, aliases=_aliases(self.node), sub_queries=False)
 
         qualify, ordering = self.node.args.get("qualify"), self.node.args.get("ordering")
         condition = None if qualify is None else binder("QUALIFY").condition(qualify.this)
@@ -275,6 +286,8 @@ class _QueryBlock:
             with self.context.at(value):
                 functions.settle(bound)
             name = alias.name if alias is not None else _own_name(bound, value) or item.args["text"]
+            if alias is not None:
+                binder.aliases.setdefault(alias.name.lower(), value)
             outputs.append(OutputColumn(value, name, bound))
         if len(outputs) > MAX_COLUMNS:
             remedy = "select the columns that are needed"
@@ -333,7 +346,7 @@ class _QueryBlock:
         """The keys, and which of them each grouping has where there are several."""
         group = self.node.args.get("group")
         keys: dict[Expression, None] = {}
-        binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=self._aliases(), sub_queries=False)
+        binder = ExpressionBinder(self.context, self.scope, "GROUP BY", aliases=_aliases(self.node), sub_queries=False)
         if group is not None and group.args.get("all"):  # what is selected and is no aggregate
             for output in outputs:
                 if not any(isinstance(part, AggregateRef | RankRef) for part in walk(output.value)):
@@ -385,18 +398,13 @@ class _QueryBlock:
                 remedy = "compute it in a sub-query in FROM and group by its column"
                 raise self.context.source.error("GROUP BY cannot hold a sub-query", node, remedy)
 
-    def _aliases(self) -> dict[str, exp.Expr]:
-        aliases: dict[str, exp.Expr] = {}
-        for item in self.node.expressions:
-            if item.args.get("alias") is not None:
-                aliases.setdefault(item.args["alias"].name.lower(), item.this)
-        return aliases
-
     def _having(self, calls: dict[AggregateCall, int], select: ExpressionBinder) -> Expression | None:
         having = self.node.args.get("having")
         if having is None:
             return None
-        binder = ExpressionBinder(self.context, self.scope, "HAVING", calls, self._aliases(), written=select.written)
+        binder = ExpressionBinder(
+            self.context, self.scope, "HAVING", calls, _aliases(self.node), written=select.written
+        )
         return binder.condition(having.this)
 
 

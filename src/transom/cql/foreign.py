@@ -14,7 +14,6 @@ _LISTS: Final = "write FROM s [..], UNNEST(s.a) AS u(x) for the elements of an a
 _CHANGES: Final = "leave it out: an answer is kept up to date anyway; WITH (emit = ..) of a sink says how it is written"
 _BOTH: Final = "join the inputs, and write the condition in WHERE"
 _PIECES: Final = "write SUM(CASE WHEN k = 'a' THEN value END) for each column"
-_NULLS: Final = "aggregates leave NULL out by themselves; elsewhere select the rows below: WHERE a IS NOT NULL"
 _NO_OVER: Final = "write a window behind the stream, such as [PARTITION BY k ROWS 10], and GROUP BY k"
 
 CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
@@ -57,8 +56,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("NOT", "ENFORCED"): ("NOT ENFORCED", "leave it out"),
     ("GENERATED",): ("GENERATED", "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"),
     ("KEY",): ("KEY behind a column", "write PRIMARY KEY, for a TABLE; a stream has none"),
-    ("IGNORE", "NULLS"): ("IGNORE NULLS", _NULLS),
-    ("RESPECT", "NULLS"): ("RESPECT NULLS", _NULLS),
     ("SESSION", "WITH"): ("SESSION WITH GAP", "write FROM SESSION(s PARTITION BY k, ts, INTERVAL '10' MINUTE)"),
     ("PLACING",): ("PLACING", "write concat(left(text, 2), 'new', substring(text, 4))"),
     ("#",): ("#", "write json -> '$.a.b', or json ->> '$.a.b' for a text"),
@@ -126,9 +123,10 @@ CALLS: Final[dict[str, str]] = {
     **{f"{window}_{end}": _TIMES for window in ("tumble", "hop", "session") for end in _ENDS},
     **_same(
         _LISTS,
-        """explode posexplode unnest flatten array map struct element_at
-        string_split split list_transform transform""",
+        """explode posexplode unnest flatten array map struct element_at list_transform transform
+        list_sort list_distinct""",
     ),
+    **_same("write string_split(text, ', '), with the separator as it is", "split regexp_split_to_array"),
     "mode": "count the values: GROUP BY k, a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY COUNT(*) DESC, a) = 1",
     **_same("write AVG(a * b) - AVG(a) * AVG(b), which is COVAR_POP, and STDDEV_POP", "corr covar_pop covar_samp"),
     **_same("write it with AVG(a * b), AVG(a), AVG(b) and VAR_POP(a)", "regr_slope regr_intercept regr_r2"),
@@ -138,14 +136,6 @@ CALLS: Final[dict[str, str]] = {
         "jsonb_agg json_agg json_group_array json_arrayagg jsonb_object_agg json_object_agg json_objectagg",
     ),
     **_same("write json_type(json), which is OBJECT, ARRAY, VARCHAR and so on", "jsonb_typeof json_typeof"),
-    **_same(
-        "write split_part(text, ',', 1) for a part; a column declared VARCHAR[] comes as an array",
-        "string_to_array regexp_split_to_array str_split",
-    ),
-    **_same(
-        "write concat_ws(', ', a[1], a[2]), or UNNEST and STRING_AGG",
-        "array_join array_to_string list_string_agg",
-    ),
     **_same(_ELEMENTS, "array_sum array_min array_max array_avg list_sum list_min list_max list_aggregate"),
     **_same(
         "write ['a', 'b'] with all elements: no array is made longer",
@@ -163,7 +153,6 @@ CALLS: Final[dict[str, str]] = {
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
     **_same(_ONE_EACH, "collect collect_list collect_set listagg group_concat"),
-    **_same("write a query for each grouping, with UNION ALL between them", "grouping grouping_id"),
     **_same("write ts + INTERVAL '1' DAY, or ts + n * INTERVAL '1' DAY", "timestampadd date_add dateadd adddate"),
     **_same("write ts - INTERVAL '1' DAY, or date_diff('day', earlier, later)", "date_sub datesub subdate"),
     **_same("write date_diff('second', earlier, later), or epoch(later - earlier)", "timestampdiff age"),
@@ -173,7 +162,9 @@ CALLS: Final[dict[str, str]] = {
         "write ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
         "convert_tz convert_timezone from_utc_timestamp to_utc_timestamp",
     ),
-    "regexp_match": "write regexp_extract(text, 'pattern', 1)",
+    **_same("write regexp_extract(text, 'pattern', 1)", "regexp_match regexp_extract_all regexp_substr"),
+    "width_bucket": "write least(greatest(floor((x - low) / width) + 1, 0), n + 1)",
+    **_same("write the character itself, in quotes", "chr char unichr"),
     "row": "write {'a': 1, 'b': 2}: fields have names",
     "nvl2": "write CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "isnull": "write a IS NULL, or coalesce(a, b)",

@@ -12,11 +12,6 @@ from transom.cql.grammar_order import read_over
 from transom.cql.grammar_query import at_query, read_query
 from transom.cql.reader import Reader, Word
 
-_AFTER_CALL: Final = {
-    "IGNORE": ("IGNORE NULLS is not supported", "aggregates leave NULL out by themselves"),
-    "RESPECT": ("RESPECT NULLS is not supported", "aggregates leave NULL out by themselves"),
-}
-
 
 def read_type(reader: Reader) -> exp.Expr:
     """A type: its words in capitals and its numbers."""
@@ -258,19 +253,27 @@ def read_call(reader: Reader) -> exp.Expr | None:
     if not named or reader.word(1).text != "(" or reader.word(1).kind != "symbol":
         return None
     reader.skip(2)
-    call = _read_arguments(reader, start)
+    call = _read_nulls(reader, reader.spanned(_read_arguments(reader, start), start), start)
     reject_clause(reader)
     reader.need(")")
-    call = _read_filter(reader, _read_within(reader, reader.spanned(call, start), start), start)
-    after = reader.word()
-    if after.capitals == "OVER":
-        return read_over(reader, call, start)
-    what = _AFTER_CALL.get(after.capitals)
-    # Behind a call, `filter` and the like may also be the name that the result is given.
-    follows = reader.word(1)
-    if what and (after.kind == "keyword" or follows.text == "(" or follows.is_name or follows.capitals == "GROUP"):
-        reader.reject(*what)
-    return call
+    call = _read_within(reader, reader.spanned(call, start), start)
+    call = _read_filter(reader, _read_nulls(reader, call, start), start)
+    return read_over(reader, call, start) if reader.at("OVER") else call
+
+
+def _read_nulls(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
+    """IGNORE NULLS in the parentheses of a call or behind them; RESPECT NULLS says nothing."""
+    which = next((word for word in ("IGNORE", "RESPECT") if reader.at(word, "NULLS")), None)
+    if which is None or not isinstance(call, exp.Anonymous | syntax.ModifiedCall):
+        return call
+    reader.skip(2)
+    return reader.spanned(_modified(call, "nulls", exp.Var(this=which)), start)
+
+
+def _modified(call: exp.Expr, what: str, value: exp.Expr | list[exp.Expr]) -> exp.Expr:
+    modified = call if isinstance(call, syntax.ModifiedCall) else syntax.ModifiedCall(this=call)
+    modified.set(what, value)
+    return modified
 
 
 def _read_filter(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
@@ -287,9 +290,7 @@ def _read_filter(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
         reader.need("WHERE")
         return reader.value()
 
-    modified = call if isinstance(call, syntax.ModifiedCall) else syntax.ModifiedCall(this=call)
-    modified.set("condition", reader.wrapped(read))
-    return reader.spanned(modified, start)
+    return reader.spanned(_modified(call, "condition", reader.wrapped(read)), start)
 
 
 def _read_within(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
@@ -381,10 +382,10 @@ def _read_arguments(reader: Reader, start: Word) -> exp.Expr:
             arguments = [] if reader.at(")") else reader.listed(lambda: _read_argument(reader))
             if start.capitals in ("FLOOR", "CEIL", "CEILING") and len(arguments) == 1 and reader.at("TO"):
                 return _read_floor(reader, start, arguments[0])
-            call = _call(start.text, arguments)
+            call = _read_nulls(reader, reader.spanned(_call(start.text, arguments), start), start)
             if not arguments or not reader.at("ORDER"):
                 return call
-            return syntax.ModifiedCall(this=reader.spanned(call, start), order=_read_order(reader))
+            return _modified(call, "order", _read_order(reader))
 
 
 def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:

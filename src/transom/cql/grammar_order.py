@@ -82,8 +82,9 @@ def _read_sort_key(reader: Reader) -> exp.Expr:
 def read_over(reader: Reader, call: exp.Expr, start: Word) -> exp.Expr:
     """OVER (PARTITION BY .. ORDER BY .. ROWS ..) behind a call; the word OVER stands here."""
     name = start.capitals
-    if name in RANKS and call.expressions:
-        reader.reject(f"{name} takes no argument", f"write {name}() OVER (..)", start)
+    if name in RANKS and (call.expressions or isinstance(call, syntax.ModifiedCall)):
+        what = "no argument" if call.expressions else "neither FILTER nor ORDER BY nor NULLS"
+        reader.reject(f"{name} takes {what}", f"write {name}() OVER (..)", start)
     reader.skip()
     made = syntax.Ranked(this=name.lower()) if name in RANKS else syntax.OverCall(this=call)
     if reader.at("("):
@@ -147,7 +148,7 @@ def fill_in_windows(select: exp.Select, seen_by_name: dict[str, Seen]) -> None:
 
 
 def _read_frame(reader: Reader) -> exp.Expr:
-    """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or ROWS 2 PRECEDING; RANGE with distances, GROUPS without."""
+    """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or ROWS 2 PRECEDING; GROUPS alike, RANGE with distances."""
     start = reader.word()
     unit = reader.take_one_of(*_FRAMES) or ""
     peers = unit != "ROWS"
@@ -178,9 +179,6 @@ def _read_bound(reader: Reader, unit: str, open_to: str) -> exp.Expr | None:
     if unit == "RANGE":
         far = reader.value()
         return reader.spanned(syntax.Distance(this=far, following=_follows(reader)), start)
-    if unit == "GROUPS":
-        remedy = "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW, or RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND .."
-        reader.reject("GROUPS BETWEEN so many PRECEDING or FOLLOWING is not supported", remedy, start)
     count = reader.literal("number", "a number of rows", "write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW")
     if not count.name.isdigit() or len(count.name) > 9:
         reader.reject(f"'{count.name}' is no number of rows", "write a whole number", start)

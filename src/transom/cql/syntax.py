@@ -83,9 +83,9 @@ class Item(exp.Expression):
 
 
 class ModifiedCall(exp.Expression):
-    """A call with what only aggregates have: ORDER BY `order`, FILTER (WHERE `condition`)."""
+    """A call with what aggregates have: ORDER BY `order`, FILTER (WHERE `condition`), IGNORE or RESPECT `nulls`."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "order": False, "condition": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "order": False, "condition": False, "nulls": False}
 
 
 class FromItem(exp.Expression):

@@ -265,22 +265,22 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
 
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
-    fraction = _constant(value)
+    fraction = constant_number(value)
     if fraction is not None and 0 <= fraction <= 1 and fraction.denominator <= _FINEST:
         return fraction
     remedy = f"write {function.usage} with a constant such as 0.95, of 9 digits at most"
     raise QueryError("a quantile is at a constant from 0 to 1", remedy=remedy)
 
 
-def _constant(value: Expression) -> Fraction | None:
+def constant_number(value: Expression) -> Fraction | None:
     """The number that sums, differences and products of numbers come to."""
     if isinstance(value, Literal):
         is_known = isinstance(value.value, int | float | Decimal) and math.isfinite(value.value)
         return Fraction(str(value.value)) if is_known else None
     if isinstance(value, Cast) and is_number(value.type) and not pa.types.is_integer(value.type):
-        return _constant(value.operand)
+        return constant_number(value.operand)
     if isinstance(value, Call) and value.function in _EXACT:
-        parts = [_constant(each) for each in value.arguments]
+        parts = [constant_number(each) for each in value.arguments]
         if None not in parts:
             return _EXACT[value.function](*(each for each in parts if each is not None))
     return None
@@ -353,6 +353,8 @@ _ORDERED: Final = (
 )
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
+AGGREGATES_OF_NULLS: Final = tuple(n for n, each in _BY_NAME.items() if each.name in ("first", "last", "array_agg"))
+"""Those that take NULL for a value unless they are told to IGNORE NULLS."""
 
 
 def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) -> Expression:

@@ -13,9 +13,11 @@ from typing import Final
 from transom.core.errors import QueryError
 from transom.plan.aggregate_functions import (
     AGGREGATES,
+    AGGREGATES_OF_NULLS,
     AggregateFunction,
     WrittenAggregate,
     aggregate_call,
+    constant_number,
     resolve_aggregate,
 )
 from transom.plan.algebra import OrderedBy
@@ -92,6 +94,7 @@ def suggest(function: str) -> list[str]:
 
 __all__ = [
     "AGGREGATES",
+    "AGGREGATES_OF_NULLS",
     "FUNCTIONS",
     "NULL",
     "AggregateFunction",
@@ -103,6 +106,7 @@ __all__ = [
     "cast",
     "coerce",
     "common_type",
+    "constant_number",
     "field_of",
     "is_function",
     "meeting_type",

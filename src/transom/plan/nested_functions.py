@@ -14,6 +14,7 @@ from transom.plan.typing_rules import (
     INTERVAL,
     NULL,
     cannot_mix,
+    cast,
     coerce,
     is_integer,
     meeting_type,
@@ -122,6 +123,21 @@ def _searched(function: Function, arguments: Arguments) -> Expression:
     )
 
 
+def _split(function: Function, arguments: Arguments) -> Expression:
+    if any(each.type not in (VARCHAR, NULL) for each in arguments):
+        raise misfit(function, arguments, f"write {function.usage}; cast what is no text to VARCHAR")
+    return Call("string_split", tuple(coerce(each, VARCHAR) for each in arguments), pa.list_(VARCHAR))
+
+
+def _joined(function: Function, arguments: Arguments) -> Expression:
+    array, separator = _need_array(function, arguments), arguments[1]
+    if separator.type not in (VARCHAR, NULL) or not isinstance(separator, Literal):
+        raise misfit(function, arguments, "write the separator as a constant text, as in array_to_string(a, ', ')")
+    if is_nested(array.type.value_type):
+        raise misfit(function, arguments, "its elements are joined as texts: let them be texts or numbers")
+    return Call("array_to_string", (cast(array, pa.list_(VARCHAR)), coerce(separator, VARCHAR)), VARCHAR)
+
+
 NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("list_value", "[a, ..]", "the array of these values", 0, None, _array, ("list_pack",)),
     Function("struct_pack", "{'a': x, ..}", "the struct with these fields", 2, MOST_FIELDS, _struct,
@@ -133,6 +149,10 @@ NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
              ("cardinality",)),
     Function("list_contains", "list_contains(array, value)", "whether an element equals the value", 2, 2, _searched,
              ("list_has", "array_has", "array_contains")),
+    Function("string_split", "string_split(text, separator)", "the array of the parts between separators, of an empty "
+             "one all characters", 2, 2, _split, ("str_split", "string_to_array")),
+    Function("array_to_string", "array_to_string(array, separator)", "all elements as one text; NULL is left out", 2,
+             2, _joined, ("list_string_agg", "array_join")),
     Function("list_position", "list_position(array, value)", "where the first such element is; else NULL", 2, 2,
              _searched, ("list_indexof", "array_position", "array_indexof")),
 )  # fmt: skip

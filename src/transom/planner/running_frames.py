@@ -69,6 +69,8 @@ def _ends_with_the_row(node: Over, catalogue: Catalogue) -> bool:
     frame = node.frame
     if frame is None or not frame.peers or frame.end != 0 or len(node.order) != 1:
         return False
+    if frame.start is not None and frame.distance is None:  # so many instants before, which may be any time ago
+        return False
     (key,) = node.order
     return not key.descending and key.column in _times(node.input, catalogue)
 

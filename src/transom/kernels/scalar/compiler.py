@@ -46,7 +46,8 @@ _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_n
                 "lower": text.lower, "length": text.length, "ascii": text.ascii, "right": text.right,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
-                "array_element": nested_values.as_element,
+                "array_element": nested_values.as_element, "string_split": nested_values.split,
+                "array_to_string": nested_values.joined,
                 "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
@@ -101,8 +102,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
-    "list_value", "struct_pack", "list_position", "array_element", "unless_failed", "var_pop_of_sums",
-    "var_samp_of_sums",
+    "list_value", "struct_pack", "list_position", "array_element", "string_split", "array_to_string", "unless_failed",
+    "var_pop_of_sums", "var_samp_of_sums",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 

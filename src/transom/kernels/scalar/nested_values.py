@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transom.core.schema import BOOLEAN, INTEGER, is_array, is_nested
+from transom.core.schema import BOOLEAN, INTEGER, VARCHAR, is_array, is_nested
 from transom.kernels import nested
+from transom.kernels.scalar.text import pieces
 from transom.kernels.scalar.values import Kernel, Value, as_arrays, valid_like
 from transom.plan.expression import Call, Literal
 
@@ -61,6 +62,28 @@ def position(call: Call) -> Kernel:
         return pc.if_else(pc.equal(positions, 0), pa.scalar(None, pa.int64()), positions).cast(INTEGER)
 
     return run
+
+
+def split(text: Value, separator: Value) -> Value:
+    """The parts of a text between separators; without one it is one part."""
+    if isinstance(separator, pa.Scalar) and separator.as_py():
+        (texts,) = as_arrays((text,))
+        return nested.encoded(pc.split_pattern(texts, separator.as_py()))
+    rows = zip(*(each.to_pylist() for each in as_arrays((text, separator))), strict=True)
+    parts = [None if whole is None else pieces(whole, by) for whole, by in rows]
+    return nested.encoded(pa.array(parts, pa.list_(VARCHAR)))
+
+
+def joined(array: Value, separator: Value) -> Value:
+    """All elements as one text, without those that are NULL; NULL if all are. No separator is an empty one."""
+    arrays, separators = as_arrays((array, separator))
+    rows = zip(nested.decoded(arrays, pa.list_(VARCHAR)).to_pylist(), separators.to_pylist(), strict=True)
+    return pa.array([None if parts is None else _joined(parts, by or "") for parts, by in rows], VARCHAR)
+
+
+def _joined(parts: list[str | None], separator: str) -> str | None:
+    texts = [each for each in parts if each is not None]
+    return separator.join(texts) if texts or not parts else None
 
 
 def converted(values: pa.Array, target: pa.DataType, convert):  # type: ignore[no-untyped-def]

@@ -188,8 +188,15 @@ def split_index(text: Value, separator: Value, index: Value) -> Value:
 
 
 def _split_index(text: str, separator: str, index: int) -> str | None:
-    pieces = text.split(separator) if separator else list(text) or [text]
-    return pieces[index] if 0 <= index < len(pieces) else None
+    parts = pieces(text, separator)
+    return parts[index] if 0 <= index < len(parts) else None
+
+
+def pieces(text: str, separator: str | None) -> list[str]:
+    """What is between separators; nothing separates where it is NULL, and all characters where it is empty."""
+    if separator is None:
+        return [text]
+    return text.split(separator) if separator else list(text) or [text]
 
 
 # --- changed texts ---------------------------------------------------------------------------------------------------

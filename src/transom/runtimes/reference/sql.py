@@ -282,7 +282,7 @@ def _in_order(call: AggregateCall, sql: Callable[[Expression], str], over: str =
         value = _one_zero(argument, call.argument.type)
         if call.distinct:
             order = order.replace(argument, value, 1)
-        return f"list({'DISTINCT ' * call.distinct}{value} ORDER BY {order}){met}"
+        return f"list({'DISTINCT ' * call.distinct}{value} ORDER BY {order}){met}{over}"
     if call.function == "string_agg":
         once, separator = "DISTINCT " * call.distinct, literal_sql(call.separator, VARCHAR)
         return f"string_agg({once}{argument}, {separator} ORDER BY {order}){met}{over}"
