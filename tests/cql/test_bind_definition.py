@@ -84,7 +84,7 @@ def test_arrival_time_is_an_invisible_column() -> None:
 def test_a_static_table() -> None:
     definition = created("CREATE TABLE t (a INT, b TEXT) WITH (path = 'x.csv')")
     columns = schema.Schema.of(("a", schema.INTEGER), ("b", schema.VARCHAR))
-    assert definition == TableDefinition("t", columns, properties={"path": "x.csv"})
+    assert definition == TableDefinition("t", columns, properties={"connector": "files", "path": "x.csv"})
 
 
 def test_a_table_given_by_its_changes() -> None:

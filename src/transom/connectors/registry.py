@@ -29,7 +29,9 @@ def find_connector(properties: dict[str, str], owner: str, *, sink: bool) -> Con
     """The connector of a stream, table or sink; one that can do what is asked of it."""
     given = properties.get("connector")
     if given is None:
-        raise OptionError(f"'{owner}' does not say where it is", remedy="write connector = 'files' and a path")
+        raise OptionError(
+            f"'{owner}' does not say where it is", remedy="write WITH (path = ..) for files, or connector = '..'"
+        )
     name = given.lower()
     connector = _CONNECTORS.get(name) or _installed(name)
     if connector is None or (connector.sink if sink else connector.source) is None:

@@ -70,6 +70,9 @@ def _settings(node: exp.Expr, source: QueryText) -> _Settings:
         if key in settings:
             raise source.option_error(f"'{key}' is there twice", setting.this, "leave one of them out")
         settings[key] = setting
+    if "path" in settings and "connector" not in settings:
+        settings["connector"] = files = settings["path"].copy()
+        files.args["value"].set("this", "files")
     return _Settings(source, settings)
 
 
@@ -293,9 +296,7 @@ def _of_files(node: syntax.CreateInput, settings: _Settings, columns_of: Columns
     """The columns of the files, where the text declares none."""
     source, connector = settings.source, settings.left.get("connector")
     if connector is None or connector.args["value"].name.lower() != "files" or columns_of is None:
-        remedy = (
-            "declare them: name TYPE, ..; columns are taken from files alone: WITH (connector = 'files', path = ..)"
-        )
+        remedy = "declare them: name TYPE, ..; columns are taken from files alone: WITH (path = 'rows.csv')"
         raise source.error(f"'{node.this.name}' has no columns", node.this, remedy)
     properties = {name: text for name, text in settings.properties.items() if name not in _OWN}
     with source.at(node.this):

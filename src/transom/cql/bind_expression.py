@@ -25,6 +25,7 @@ from transom.cql.grammar_table_function import GROUP_WINDOWS
 from transom.cql.limits import check_expression
 from transom.cql.literals import bind_constant, bind_interval, bind_type, bind_typed_literal, unit_interval
 from transom.cql.one_row import has_one_row
+from transom.cql.query_text import span_of
 from transom.cql.scope import Scope
 from transom.plan import functions
 from transom.plan.algebra import AggregateCall, OverFrame, Project
@@ -111,6 +112,15 @@ class _Seen:
     frame: OverFrame | None
     call: Callable[..., Expression]
     no_nulls: bool
+
+
+def _any_of(node: exp.Expr) -> list[exp.Expr] | None:
+    """The elements of ANY(ARRAY[a, b]), which are those of IN (a, b)."""
+    if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("any", "some") or len(node.expressions) != 1:
+        return None
+    (array,) = node.expressions
+    written = isinstance(array, exp.Anonymous) and array.name.lower() == "list_value"
+    return array.expressions if written and array.expressions else None
 
 
 def _ignores_nulls(modified: syntax.ModifiedCall | None) -> bool:
@@ -232,6 +242,8 @@ class ExpressionBinder:
     def _unknown(self, node: exp.Column, name: str, qualifier: str | None) -> QueryError:
         if qualifier is None and name.lower() in WALL_CLOCK | CHANCE:
             return self._impure(node, name)
+        if qualifier is not None and qualifier.lower() == "window" and not self.scope.has_input(qualifier):
+            raise self._error("WINDOW over a column is not supported", node, f"write {GROUP_WINDOWS['window']}")
         if qualifier is not None and not self.scope.has_input(qualifier):
             aliases = self.scope.aliases()
             columns = self.scope.find(qualifier, None)
@@ -247,11 +259,14 @@ class ExpressionBinder:
             remedy = "write FROM with the stream, table or view that it is a column of"
             return self._error(f"there is no column '{name}' where there is no FROM", node, remedy)
         written = name if qualifier is None else f"{qualifier}.{name}"
-        return self._error(f"there is no column '{written}'", node, self.scope.remedy(name, qualifier))
+        remedy = self.scope.remedy(name, qualifier)
+        if qualifier is None and self.context.source.text[span_of(node)[0]] == '"':
+            remedy = f"a text stands in single quotes: '{name}'; {remedy}"
+        return self._error(f"there is no column '{written}'", node, remedy)
 
     def _impure(self, node: exp.Expr, name: str) -> QueryError:
         if name.lower() in WALL_CLOCK:
-            remedy = "use the time column of a stream: its rows carry their time"
+            remedy = "write FROM s [RANGE 1 HOUR] for the rows of the last hour; its time column has the time of a row"
             return self._error(f"functions of the wall clock are not supported, and '{name}' is one", node, remedy)
         remedy = "a query gives the same answer whenever it runs; compute such values before they come in"
         return self._error(f"functions of chance are not supported, and '{name}' is one", node, remedy)
@@ -279,6 +294,8 @@ class ExpressionBinder:
             raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
         if isinstance(right, syntax.Quantified) and isinstance(node, _COMPARISONS):
             return self._compared(node, function, right)
+        if isinstance(node, exp.EQ) and (elements := _any_of(right)) is not None:
+            return self._resolve(node, "in", self.bind(left), *(self.bind(element) for element in elements))
         return self._resolve(node, function, self.bind(left), self.bind(right))
 
     def _connected(self, node: exp.Expr) -> Expression:
@@ -631,6 +648,10 @@ class ExpressionBinder:
             return self._resolve(node, _MOVES[name], *(self.bind(argument) for argument in arguments))
         if name == "timestampadd" and len(arguments) == 3:
             return self._timestampadd(node)
+        if name == "locate" and len(arguments) == 2:
+            return self._resolve(node, "position", *(self.bind(each) for each in reversed(arguments)))
+        if name == "date_bin" and len(arguments) > 1 and not isinstance(arguments[0], exp.Literal):
+            return self._resolve(node, "time_bucket", *(self.bind(each) for each in arguments))
         if name == "timestampdiff" and len(arguments) == 3:
             return self._timestampdiff(node)
         if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):

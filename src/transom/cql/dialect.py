@@ -62,6 +62,7 @@ _SYMBOLS: Final = {
     "<>": TokenType.NEQ,
     "!=": TokenType.NEQ,
     "==": TokenType.EQ,
+    "<=>": TokenType.NULLSAFE_EQ,
     "//": TokenType.DIV,
 }
 _WORD_KINDS: Final = {
@@ -136,7 +137,7 @@ class _ExpressionParser(parser.Parser):
     BITWISE: ClassVar[dict[Any, Any]] = {}
     EXPONENT: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {}
-    EQUALITY: ClassVar = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ}
+    EQUALITY: ClassVar = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ, TokenType.NULLSAFE_EQ: exp.NullSafeEQ}
     COMPARISON: ClassVar = {
         TokenType.LT: exp.LT,
         TokenType.LTE: exp.LTE,

@@ -106,7 +106,7 @@ STATEMENTS: Final[dict[str, str]] = {
 """First words of statements of others."""
 
 _TIMES: Final = "write FROM s [RANGE 10 MINUTES SLIDE 5 MINUTES]: the window is behind the stream, not in the list"
-_CLOCK: Final = "use the time column of a stream: its rows carry their time"
+_CLOCK: Final = "write FROM s [RANGE 1 HOUR] for the rows of the last hour; its time column has the time of a row"
 _ARRIVAL: Final = "declare the stream WITH (time = 'arrival'), and use arrival_time"
 _JSON: Final = "write CAST(text AS JSON), and json -> '$.a' or json ->> '$.a' for what is in it"
 _ELEMENTS: Final = "declare an array, and write FROM s [..], UNNEST(s.a) AS u(x), with SUM(x), MIN(x) and the like"
@@ -152,7 +152,7 @@ CALLS: Final[dict[str, str]] = {
     "proctime": _ARRIVAL,
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
-    **_same(_ONE_EACH, "collect collect_list collect_set listagg group_concat"),
+    **_same(_ONE_EACH, "collect collect_list collect_set"),
     **_same("write ts + INTERVAL '1' DAY, or ts + n * INTERVAL '1' DAY", "timestampadd date_add dateadd adddate"),
     **_same("write ts - INTERVAL '1' DAY, or date_diff('day', earlier, later)", "date_sub datesub subdate"),
     **_same("write date_diff('second', earlier, later), or epoch(later - earlier)", "timestampdiff age"),
@@ -163,6 +163,16 @@ CALLS: Final[dict[str, str]] = {
         "convert_tz convert_timezone from_utc_timestamp to_utc_timestamp",
     ),
     **_same("write regexp_extract(text, 'pattern', 1)", "regexp_match regexp_extract_all regexp_substr"),
+    "substring_index": "write split_part(text, '/', 1); for more parts regexp_extract(text, '([^/]*/[^/]*)', 1)",
+    "truncate": "write trunc(x), or trunc(x * 100) / 100",
+    "add_months": "write (day + n * INTERVAL '1' MONTH)::DATE",
+    "try_divide": "write a / nullif(b, 0)",
+    **_same("write if(a IS NULL, 0, a)", "zeroifnull"),
+    **_same("write array_length(array), which is NULL where that is", "size"),
+    **_same(
+        "write {'a': x, ..}: a struct is written as an object to JSON lines", "jsonb_build_object json_build_object"
+    ),
+    "sort_array": "write ARRAY_AGG(a ORDER BY a), whose elements are in order",
     "width_bucket": "write least(greatest(floor((x - low) / width) + 1, 0), n + 1)",
     **_same("write the character itself, in quotes", "chr char unichr"),
     "row": "write {'a': 1, 'b': 2}: fields have names",
