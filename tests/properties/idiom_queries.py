@@ -28,7 +28,8 @@ from transom.plan.no_from import ONE_ROW
 FAMILIES = (
     "values", "corresponding", "sets_in_a_row", "named_windows", "over", "ranks_of_groups", "group_all", "group_sets",
     "windows_of_groups", "join_chain", "joined_by_names", "with_names", "stars", "sub_query_in_a_value",
-    "row_questions", "as_of", "timed_join", "limit", "distinct_on", "any",
+    "row_questions", "lateral", "group_sub_query", "named_values", "words", "as_of", "timed_join", "limit",
+    "distinct_on", "any",
 )  # fmt: skip
 
 DECLARATIONS = NESTED_DECLARATIONS.replace("j JSON", "j JSON, d DATE, h INTERVAL, y BOOLEAN")
@@ -86,7 +87,10 @@ VALUES_OF = {
             "substring({0} FROM 2 FOR 1)",
             "trim(BOTH 'a' FROM {0})",
             "repeat({0}, 2)",
+            "array_to_string(string_split({0}, 'b'), '-')",
+            "string_split({0}, '')[2]",
         ),
+        "other": ("string_split({0}, 'a')",),
         "bool": (
             "regexp_matches({0}, '^a')",
             "{0} ILIKE 'A%'",
@@ -121,6 +125,7 @@ VALUES_OF = {
         "int": (
             "EXTRACT(second FROM {0})",
             "date_diff('second', {0}, TIMESTAMP '2024-01-01 00:00:00')",
+            "TIMESTAMPDIFF(HOUR, {0}, TIMESTAMP '2024-01-01 00:00:00')",
         ),
         "interval": ("{0} - TIMESTAMP '2024-01-01 00:00:00'",),
     },
@@ -198,6 +203,8 @@ CONDITIONS = {
         "{0} IN (1, 2, NULL)",
         "{0} NOT IN (0, 5)",
         "{0} IS DISTINCT FROM 1",
+        "{0} = ANY (ARRAY[1, 2, NULL])",
+        "NOT ({0} <=> NULL)",
     ),
     "text": (
         "{0} RLIKE 'a'",
@@ -686,6 +693,41 @@ class IdiomGenerator(Aggregates, StreamGenerator, WindowGenerator):
             )
         items, out = self.items(columns)
         return Source(f"SELECT {items} FROM {source.text} AS {alias} WHERE {asked}", out)
+
+    def named_values(self, depth: int) -> Source:
+        """Values that later ones and WHERE use by the name that the SELECT list gives them."""
+        self.noted.operators.add("named values")
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        named: list[Column] = []
+        items = []
+        for i in range(self.random.randint(2, 3)):
+            value, type_ = self.value(named if named and self.chance(70) else columns)
+            items.append(f"{value} AS {alias}v{i}")
+            named.append(Column(f"{alias}v{i}", type_))
+        where = f" WHERE {self.predicate(named, 1)}" if self.chance(60) else ""
+        return Source(f"SELECT {', '.join(items)} FROM {source.text} AS {alias}{where}", tuple(named))
+
+    def words(self, depth: int) -> Source:
+        """A row for each part of a text, alone or counted."""
+        source, alias = self.source(depth), self.alias()
+        columns = self.qualified(source, alias)
+        texts = [column.name for column in columns if column.type == "text"]
+        if not texts:
+            return self.named_values(depth)
+        self.noted.operators.add("words")
+        join = self.pick((", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE"))
+        separator = self.pick(("'b'", "' '", "''"))
+        parts = f"UNNEST(string_split({self.pick(texts)}, {separator}))"
+        body = f"FROM {source.text} AS {alias}{join.format(f'{parts} AS {alias}u({alias}w)')}"
+        word = Column(f"{alias}w", "text")
+        if self.chance(50):
+            return Source(
+                f"SELECT {word.name} AS c0, COUNT(*) AS c1 {body} GROUP BY {word.name}",
+                (Column("c0", "text"), Column("c1", "int")),
+            )
+        items, out = self.items([*columns, word, word])
+        return Source(f"SELECT {items} {body}{self.where([*columns, word], 30)}", out)
 
     # --- pieces ------------------------------------------------------------------------------------------------------
 
