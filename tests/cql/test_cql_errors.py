@@ -119,7 +119,7 @@ from tests.cql.queries import marked, rejected
             "SELECT 1 FROM S LEFT JOIN T ON EXISTS (SELECT 1 FROM R)",
             "EXISTS (SELECT 1 FROM R)",
             "ON cannot hold a sub-query",
-            "WHERE",
+            "before they are joined",
         ),
         (
             "SELECT A FROM S GROUP BY A HAVING EXISTS (SELECT 1 FROM R WHERE R.A = S.B)",

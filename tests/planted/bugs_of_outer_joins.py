@@ -8,6 +8,13 @@ from tests.planted.bug import Bug
 
 OUTER_JOINS: Final = (
     Bug(
+        "on_forgets_its_sub_query",
+        "cql/bind_from.py",
+        "Joined((Filter(joined_rows.relation, asked),), (), inputs)",
+        "joined_rows",
+        "a sub-query in ON of an inner join is passed over",
+    ),
+    Bug(
         "pair_as_of_ends_with_the_table",
         "cql/bind_as_of.py",
         "return Window(ToStream(joined, Change.ISTREAM), spec)",

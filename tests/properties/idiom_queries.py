@@ -554,6 +554,9 @@ class IdiomGenerator(Aggregates, StreamGenerator, WindowGenerator):
             conditions = self.equalities(columns, of_source)
             if not conditions or self.chance(30):
                 conditions.append(self.predicate(columns + of_source, 1))
+            if kind in ("JOIN", "INNER JOIN") and self.chance(15):
+                self.noted.operators.add("sub-query in on")
+                conditions.append(self.asked(columns + of_source, 0))
             text += f" {kind} {source.text} AS {alias} ON {' AND '.join(conditions)}"
             if kind not in ("SEMI JOIN", "ANTI JOIN"):
                 columns = columns + of_source

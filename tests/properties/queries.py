@@ -426,8 +426,28 @@ class Generator:
             return Source(f"SELECT {values} {body} ORDER BY {order}{self.bounds()}", out_)
         return Source(f"SELECT {'DISTINCT ' * (kind == 'distinct')}{values} {body}", out_)
 
+    def asked_of_elements(self, array: str, around: list[Column]) -> str:
+        """Of the elements of an array of the row around."""
+        self.noted.operators.add("elements of the row around")
+        alias = self.alias()
+        element = Column(f"{alias}.e", "int")
+        conditions = [self.predicate([element, *around], 1)] if self.chance(60) else []
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        rows = f"FROM UNNEST({array}) AS {alias}(e){where}"
+        return self.pick(
+            (
+                f"EXISTS (SELECT 1 {rows})",
+                f"NOT EXISTS (SELECT 1 {rows})",
+                f"2 {self.pick(('', 'NOT '))}IN (SELECT {element.name} {rows})",
+                f"(SELECT SUM({element.name}) {rows}) > 2",
+            )
+        )
+
     def asked(self, around: list[Column], depth: int) -> str:
         """EXISTS or IN of a sub-query that knows the row around it in one way or another, or not at all."""
+        arrays = [column.name for column in around if column.type == "array"]
+        if arrays and self.chance(30):
+            return self.asked_of_elements(self.pick(arrays), around)
         source, alias = self.source(max(depth - 1, 0)), self.alias()
         inner = self.qualified(source, alias)
         negated = "NOT " if self.chance(50) else ""

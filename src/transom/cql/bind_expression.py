@@ -374,6 +374,8 @@ class ExpressionBinder:
     def _need_sub_queries(self, node: exp.Expr) -> None:
         if not self.sub_queries:
             remedy = "write it in WHERE; to test groups, put the grouped query into FROM and test its rows"
+            if self.clause == "ON":
+                remedy = "select the rows before they are joined: LEFT JOIN (SELECT .. WHERE ..) AS b ON .."
             raise self._error(f"{self.clause} cannot hold a sub-query", node, remedy)
 
     def _exists(self, node: exp.Exists) -> Expression:

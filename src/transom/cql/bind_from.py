@@ -36,9 +36,9 @@ from transom.plan.algebra import (
     Window,
 )
 from transom.plan.catalogue import StreamDefinition, TableDefinition, ViewDefinition
-from transom.plan.expression import ColumnRef, Expression, OuterColumn, conjunction, conjuncts, walk
+from transom.plan.expression import ColumnRef, Expression, conjunction, conjuncts
 from transom.plan.no_from import ONE_ROW, scan_one_row
-from transom.plan.rewrites.outer_columns import outer_columns
+from transom.plan.rewrites.outer_columns import has_query, outer_columns
 
 _FUNCTIONS = (syntax.WindowFunction, syntax.Deduplication)
 
@@ -139,14 +139,18 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     if using is not None:
         conditions, inputs = _bind_using(using, kind, both.inputs, len(left.inputs), context)
     elif (on := join.args.get("on")) is not None:
-        binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=False)
+        asks = kind == "inner" and join.this.args.get("as_of") is None
+        binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=asks)
         conditions = conjuncts(binder.condition(on))
     if (time := join.this.args.get("as_of")) is not None:
         stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context, right.relation)
         pairs = pairs_as_of(stream, spec, right.relation, kind, conjunction(conditions), join, context)
         return Joined((pairs,), (), inputs)
     if kind in ("inner", "cross"):
-        return Joined(both.relations, both.conditions + conditions, inputs)
+        plain = tuple(each for each in conditions if not has_query(each))
+        joined_rows = Joined(both.relations, both.conditions + plain, inputs)
+        asked = conjunction(tuple(each for each in conditions if has_query(each)))
+        return joined_rows if asked is None else Joined((Filter(joined_rows.relation, asked),), (), inputs)
     predicate = conjunction(conditions)
     assert predicate is not None  # the grammar takes no such join without a condition
     if kind in ("semi", "anti"):
@@ -229,9 +233,6 @@ def unnested_array(node: exp.Expr, binder: ExpressionBinder) -> Expression:
         array = functions.settle(binder.bind(node))
     if not is_array(array.type):
         raise context.source.error(f"UNNEST takes an array, not '{array}'", node, "write UNNEST(array)")
-    if any(isinstance(part, OuterColumn) for part in walk(array)):
-        remedy = "unnest it in the query that has the column, and put that into FROM"
-        raise context.source.error("UNNEST takes no column of the query around", node, remedy)
     return array
 
 

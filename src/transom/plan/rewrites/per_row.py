@@ -30,6 +30,7 @@ from transom.plan.algebra import (
     Relation,
     SetOperation,
     TopN,
+    Unnest,
 )
 from transom.plan.expression import (
     Call,
@@ -87,6 +88,9 @@ class _PerRow:
             return Project(below, (*columns(below)[: self.width], *values), self._named(node.names))
         if isinstance(node, Distinct):
             return Distinct(self.of(node.input))
+        if isinstance(node, Unnest):
+            below = self.of(node.input)
+            return replace(node, input=below, array=self._over(node.array, below))
         if isinstance(node, SetOperation):
             return replace(node, left=self.of(node.left), right=self.of(node.right))
         if isinstance(node, Aggregate):
