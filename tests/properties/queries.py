@@ -246,7 +246,7 @@ class Generator:
         types = [{column.name: column.type for column in side.columns} for side in sides]
         common = [name for name in types[0] if name in types[1]]
         alike = [name for name in common if types[0][name] == types[1][name]]
-        natural = self.chance(40) and common == alike
+        natural = self.chance(40) and common == alike and "ts" not in common  # which is invisible where it is declared
         if not alike:
             return None
         using = common if natural else self.some(alike, 2)
