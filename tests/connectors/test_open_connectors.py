@@ -40,7 +40,7 @@ def test_the_connector_is_chosen_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("properties", "what", "remedy"),
     [
-        ({}, "does not say where it is", "connector = 'files'"),
+        ({}, "does not say where it is", "path = .."),
         ({"connector": "pulsar"}, "no connector 'pulsar'", "'files', 'generator',"),
         ({"connector": "files"}, "needs a path", "path = '..'"),
         ({"connector": "files", "path": ""}, "needs a path", "path = '..'"),
