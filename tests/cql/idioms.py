@@ -314,7 +314,6 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT LOCATE('a', tags) FROM orders", None),
     ("SELECT SUBSTRING_INDEX(tags, '/', 2) FROM orders", "there is no function 'substring_index'"),
     ("SELECT TRUNCATE(amount, 1) FROM orders", "there is no function 'truncate'"),
-    ("SELECT ADD_MONTHS(ts, 1) FROM orders", "there is no function 'add_months'"),
     ("SELECT SIZE(tags), SORT_ARRAY(tags) FROM orders", "there is no function 'size'"),
     ("SELECT JSONB_BUILD_OBJECT('a', id) FROM orders", "there is no function 'jsonb_build_object'"),
     ("SELECT TRY_DIVIDE(amount, 0) FROM orders", "there is no function 'try_divide'"),

@@ -165,7 +165,6 @@ CALLS: Final[dict[str, str]] = {
     **_same("write regexp_extract(text, 'pattern', 1)", "regexp_match regexp_extract_all regexp_substr"),
     "substring_index": "write split_part(text, '/', 1); for more parts regexp_extract(text, '([^/]*/[^/]*)', 1)",
     "truncate": "write trunc(x), or trunc(x * 100) / 100",
-    "add_months": "write (day + n * INTERVAL '1' MONTH)::DATE",
     "try_divide": "write a / nullif(b, 0)",
     **_same("write if(a IS NULL, 0, a)", "zeroifnull"),
     **_same("write array_length(array), which is NULL where that is", "size"),
