@@ -38,8 +38,8 @@ CONSOLE: Final = (
     Bug(
         "a_tap_keeps_everything",
         "connectors/tapped.py",
-        "while self._kept > self._most:",
-        "while self._kept > 1000 * self._most:",
+        "while self._kept - len(self._rows[0]) >= self._most:",
+        "while self._kept - len(self._rows[0]) >= 1000 * self._most:",
         "a console that is left open keeps the whole answer in memory",
     ),
     Bug(
