@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +114,34 @@ def test_a_checkpoint_of_this_process(tmp_path: Path) -> None:
     with Session() as session:
         run_board(fill(session), tmp_path, checkpoint=str(tmp_path / "kept"), end=True)
     check_checkpoint(tmp_path / "kept", "local")
+
+
+@pytest.mark.nightly
+def test_skew_on_spark_is_told(spark: SparkSession) -> None:
+    """Nearly all rows have one key: the partition that it is in has them all, and the page is sent that."""
+    with Session(spark=spark, tasks=3) as session:
+        start = datetime(2024, 5, 1)
+        rows = [{"t": start + timedelta(seconds=i), "k": i % 50 if i % 10 == 0 else 7} for i in range(900)]
+        session.stream("s", rows, time="t")
+        board = SessionBoard(session, workspace_of(session))
+        query = session.start("SELECT k, COUNT(*) AS n FROM s [RANGE 1 HOUR] GROUP BY k")
+        board.show(query)
+        assert query.await_termination(timeout=120)
+        partitions = query_of(board)["partitions"]
+    assert len(partitions) == 3 and {one["stage"] for one in partitions} == {1}
+    mean = sum(one["rows_in"] for one in partitions) / 3
+    assert [one["of_mean"] for one in partitions] == [one["rows_in"] / mean for one in partitions]
+    (skewed,) = [one for one in partitions if one["of_mean"] >= 2]
+    assert skewed["rows_in"] > 0.85 * 3 * mean
+
+
+def query_of(board: SessionBoard) -> Any:
+    """What the page is sent of its one query."""
+    (shown,) = board.queries()
+    feed = Feed(board)
+    feed._count(shown.name, frozenset(), 1)
+    feed.tick()
+    return json.loads(feed._details[shown.name])
 
 
 @pytest.mark.nightly

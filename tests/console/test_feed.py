@@ -15,7 +15,7 @@ from transom.connectors.connector import Opening
 from transom.connectors.tapped import AnswerTap
 from transom.console.board import ShownQuery
 from transom.console.feed import MOST_CLIENTS, Feed
-from transom.program.live_answer import MOST_SHOWN, LiveView
+from transom.program.live_answer import MOST_NEW, MOST_SHOWN, LiveView
 
 SCHEMA = pa.schema([("change", pa.string()), ("at", pa.timestamp("us")), ("a", pa.int64())])
 
@@ -128,7 +128,7 @@ def test_what_is_sent_is_bounded() -> None:
         board.write(*(("+", 100 * at + i, i) for i in range(100)))
     (found,) = looked(feed_of(board), board, clients=1, ticks=1)
     answer = found[0]["answer"]
-    assert [len(answer[what]) for what in ("rows", "table", "bars")] == [MOST_SHOWN] * 3
+    assert [len(answer[what]) for what in ("rows", "table", "bars")] == [MOST_NEW, MOST_SHOWN, MOST_NEW]
     assert (answer["passed"], answer["partial"]) == (5000, True)
 
 
@@ -200,7 +200,32 @@ def test_nothing_is_made_while_nobody_looks() -> None:
     feed.tick()
     assert (feed._overview, feed._details, feed._answers) == (b"null", {}, {})
     looked(feed, board, clients=2, ticks=2)
-    assert (feed._clients, feed._wanted) == (0, {})
+    assert (feed._clients, feed._wanted.there()) == (0, set())
+
+
+def test_an_answer_is_made_for_who_looks_at_it() -> None:
+    """Whoever looks at the plan of a query has its figures, and the rows are left alone."""
+    board = Fake()
+    feed = feed_of(board)
+    board.write(("+", 5, 7))
+
+    async def sent(wants: frozenset[str]) -> dict[str, Any]:
+        events = feed.events("q", wants)
+        await anext(events)
+        feed.tick()
+        found: dict[str, Any] = json.loads((await anext(events)).removeprefix(b"data: "))
+        made.append((bool(feed._answers), feed._dead_letters[0] >= 0))
+        await events.aclose()  # type: ignore[attr-defined]
+        return found
+
+    made: list[tuple[bool, bool]] = []
+    plan = asyncio.run(sent(frozenset()))
+    answer = asyncio.run(sent(frozenset({"answer"})))
+    letters = asyncio.run(sent(frozenset({"dead_letters"})))
+    assert "detail" in plan and "answer" not in plan
+    assert answer["answer"]["table"] == [["7"]] and letters["dead_letters"]["table"] == [["7"]]
+    assert made == [(False, False), (True, False), (False, True)]
+    assert not (feed._wanted.there() or feed._answers_wanted.there() or feed._letters_wanted)
 
 
 def test_no_more_look_than_may() -> None:

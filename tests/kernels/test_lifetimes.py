@@ -15,6 +15,18 @@ from transom.pipeline.registry import STATE_CLASSES
 from transom.state import codec
 
 
+def test_bytes_are_those_of_all_arrays() -> None:
+    rows = LifetimeSet()
+    for first in range(0, 60, 3):
+        ends = [first + 50, first + 90, FOREVER]
+        rows.add(ints(range(first, first + 3)), ints(ends), ints([NO_OPEN_ID, NO_OPEN_ID, first]))
+        rows.leave(Ends(), first + 1)
+    runs = [*rows.runs, *rows.unsorted]
+    arrays = [rows.observer, rows.next_observer, *(run.te for run in runs), *(run.slots for run in runs)]
+    assert len(runs) > 0 and rows.undetermined == 20
+    assert codec.saved_bytes([rows]) == codec.saved_bytes(rows, whole=True) == sum(each.nbytes for each in arrays) > 0
+
+
 @settings(max_examples=80)
 @given(st.integers(0, 10**9))
 def test_rows_leave_when_their_end_is_passed(seed: int) -> None:

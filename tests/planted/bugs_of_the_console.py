@@ -38,8 +38,8 @@ CONSOLE: Final = (
     Bug(
         "a_tap_keeps_everything",
         "connectors/tapped.py",
-        "while self._kept > self._most:",
-        "while self._kept > 1000 * self._most:",
+        "while self._kept - len(self._rows[0]) >= self._most:",
+        "while self._kept - len(self._rows[0]) >= 1000 * self._most:",
         "a console that is left open keeps the whole answer in memory",
     ),
     Bug(
@@ -55,6 +55,34 @@ CONSOLE: Final = (
         "old = not names or now - watched.looked >= _IDLE_TICK",
         "old = True",
         "whoever looks at one of many queries pays for all of them",
+    ),
+    Bug(
+        "an_answer_is_made_for_nobody",
+        "console/feed.py",
+        "for watched in wanted if watched.query.name in answers}",
+        "for watched in wanted}",
+        "whoever looks at the plan of a query pays for texts of its rows",
+    ),
+    Bug(
+        "equals_of_a_row_that_went_are_forgotten",
+        "kernels/seen_changes.py",
+        "first[at] = next_[begin]",
+        "first[at] = -1",
+        "of equal rows that are there at once one has a bar that begins nowhere, and another one never ends",
+    ),
+    Bug(
+        "equal_numbers_for_rows_that_differ",
+        "program/seen_rows.py",
+        "if size * more > _MOST_CODES:",
+        "if False:",
+        "in an answer of many columns rows are taken for each other",
+    ),
+    Bug(
+        "old_sizes_for_everybody",
+        "runtimes/local/job.py",
+        "if now - measured >= lately or",
+        "if now - measured >= 5.0 or",
+        "the status says what a query kept some seconds ago",
     ),
     Bug(
         "a_heartbeat_is_silence",

@@ -72,8 +72,10 @@ def value_text(values: pa.Array) -> pa.Array:
     text = (
         pc.cast(values, _TEXT) if not pa.types.is_decimal(values.type) else pc.cast(pc.cast(values, pa.string()), _TEXT)
     )
-    if pa.types.is_timestamp(values.type):
-        return pc.replace_substring_regex(text, r"\.0{6}(Z?)$", r"\1")
+    if pa.types.is_timestamp(values.type) and values.type.unit == "us":
+        seconds = pc.cast(values, pa.timestamp("s", values.type.tz), safe=False)
+        whole = pc.equal(seconds, values)
+        return pc.if_else(whole, pc.cast(seconds, _TEXT), text) if whole.true_count else text
     if pa.types.is_decimal(values.type):
         powers = pc.match_substring(text, "E").fill_null(False)
         if powers.true_count:  # 1E-10: a number, but not one that people write

@@ -70,7 +70,11 @@ class AnswerTap:
 
     def newest(self) -> Newest:
         with self._lock:
-            kept = Newest(self._opening, tuple(self._rows), self._passed, self._missed, self._snapshot, False)
+            rows, surplus = list(self._rows), self._kept - self._most
+            if surplus > 0:
+                rows[0] = rows[0].slice(surplus)
+            missed = self._missed or surplus > 0
+            kept = Newest(self._opening, tuple(rows), self._passed, missed, self._snapshot, False)
             read_back = self._by_tasks
         return (
             kept if read_back is None else replace(kept, rows=tuple(read_back(self._most)), missed=True, by_tasks=True)
@@ -98,13 +102,9 @@ class AnswerTap:
                 batch, self._missed = batch.take(at), True
             self._rows.append(batch)
             self._kept += len(batch)
-            while self._kept > self._most:
-                first = self._rows.popleft()
-                surplus = self._kept - self._most
-                self._kept -= min(len(first), surplus)
+            while self._kept - len(self._rows[0]) >= self._most:  # who looks leaves out what is too much of the first
+                self._kept -= len(self._rows.popleft())
                 self._missed = True
-                if len(first) > surplus:
-                    self._rows.appendleft(first.slice(surplus))
             self.version += 1
 
     def replace(self, batch: pa.RecordBatch) -> None:

@@ -15,12 +15,15 @@ from transom.program.explained import Explained
 from transom.program.live_answer import LiveView
 from transom.program.planned import Planned
 from transom.program.run import QueryInRun, Run
-from transom.program.streaming_query import StreamingQuery
+from transom.program.streaming_query import StreamingQuery, glance
 from transom.program.taps import Taps
 from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
     from transom.session import Session
+
+_SECONDS_OF_SIZES: Final = 5.0
+"""So old sizes of states may be."""
 
 _MOST_OVER: Final = 100
 """So many queries that are over are still shown."""
@@ -120,7 +123,8 @@ class SessionBoard:
 
     def _shown(self, query: StreamingQuery, tap: AnswerTap | None) -> ShownQuery:
         def status() -> dict[str, Any]:
-            active, error, now = query.is_active, query.exception(), query.status
+            active, error = query.is_active, query.exception()
+            now = glance(query, _SECONDS_OF_SIZES) if active else query.status
             shown.over = not active
             return status_json(
                 now,
@@ -186,7 +190,9 @@ class RunBoard:
         return ShownQuery(
             query.name,
             cleandoc(planned.statement.text),
-            lambda: status_json(query.status(), runtime=self._runtime, history=self._kept_of(query.name)),
+            lambda: status_json(
+                query.status(_SECONDS_OF_SIZES), runtime=self._runtime, history=self._kept_of(query.name)
+            ),
             plan,
             None if tap is None else LiveView(tap),
         )

@@ -13,6 +13,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
+import pyarrow as pa
+
+from transom.connectors.connector import Opening
+from transom.connectors.tapped import AnswerTap
 from transom.console.board import Board, ShownQuery
 from transom.monitoring.history import TIERS, SeriesHistory
 from transom.monitoring.silence import Silence
@@ -23,7 +27,7 @@ TICK: Final = 0.5
 _IDLE_TICK: Final = 5.0
 """How often queries are looked at for their history that nobody looks at."""
 
-MOST_OF_A_CORE: Final = 0.01
+MOST_OF_A_CORE: Final = 0.004
 """What the queries leave to whoever looks at them."""
 
 _MOST_OWED: Final = 10.0
@@ -78,6 +82,21 @@ class _Followed:
         self.last = False
 
 
+class _Counted:
+    """How many look at what, by its name."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, int] = {}
+
+    def add(self, name: str, one: int) -> None:
+        self._of[name] = self._of.get(name, 0) + one
+        if not self._of[name]:
+            del self._of[name]
+
+    def there(self) -> set[str]:
+        return set(self._of.copy())  # in one go: others come and go meanwhile
+
+
 class Feed:
     """`tick` in seconds; ticks come more slowly where they would take more than this `share` of a core."""
 
@@ -100,8 +119,11 @@ class Feed:
         self._clients = 0
         self._of_all = 0
         """Those of them that look at the list of queries."""
-        self._wanted: dict[str, int] = {}
-        """Queries that somebody looks at, and how many do."""
+        self._wanted = _Counted()
+        """Queries that somebody looks at."""
+        self._answers_wanted = _Counted()
+        """Those whose answers they look at."""
+        self._letters_wanted = 0
         self._look = threading.Event()
         self._over = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,7 +137,8 @@ class Feed:
     # --- the thread that ticks ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        self.tick()  # what the first look imports and makes once is not owed: whoever comes first would wait for it
+        self.tick()
+        _look_once()  # what the first look imports and compiles is not owed: whoever comes first would wait for it
         last = paid = time.monotonic()  # until `paid` it has to rest, or it takes more than its share
         while not self._over.is_set():
             self._look.clear()
@@ -145,7 +168,7 @@ class Feed:
         now = self._clock()
         names = self._came()
         if everything:
-            names = {*self._wanted.copy(), *([_LIST] if self._of_all else [])}
+            names = {*self._wanted.there(), *([_LIST] if self._of_all else [])}
         shown = self.board.queries()
         keep = {id(query) for query in shown}
         self._followed = {key: watched for key, watched in self._followed.items() if key in keep}
@@ -169,8 +192,13 @@ class Feed:
             self._queries = encoded([_summary(watched.status) for watched in followed])
         kept = ({}, {}) if everything else (self._details, self._answers)
         self._details = {**kept[0], **{watched.query.name: encoded(watched.status) for watched in wanted}}
-        self._answers = {**kept[1], **{watched.query.name: self._answer(watched.query) for watched in wanted}}
-        self._reject()
+        answers = self._answers_wanted.there()
+        self._answers = {
+            **kept[1],
+            **{watched.query.name: self._answer(watched.query) for watched in wanted if watched.query.name in answers},
+        }
+        if self._letters_wanted:
+            self._reject()
         self._made = {**({} if everything else self._made), **dict.fromkeys(names, self._begun)}
         loop = self._loop
         if loop is not None and not loop.is_closed():
@@ -274,10 +302,7 @@ class Feed:
         self._loop = asyncio.get_running_loop()
         topic = _LIST if name is None else name
         self._clients += 1
-        if name is None:
-            self._of_all += 1
-        else:
-            self._wanted[name] = self._wanted.get(name, 0) + 1
+        self._count(name, wants, 1)
         self._newcomers.append(topic)
         number = self._begun  # a tick that is under way may not have looked for this one
         self._look.set()
@@ -305,12 +330,17 @@ class Feed:
                 yield b"data: " + b"".join(parts) + b"}\n\n"
         finally:
             self._clients -= 1
-            if name is None:
-                self._of_all -= 1
-            else:
-                self._wanted[name] -= 1
-                if not self._wanted[name]:
-                    del self._wanted[name]
+            self._count(name, wants, -1)
+
+    def _count(self, name: str | None, wants: frozenset[str], one: int) -> None:
+        """Somebody who looks for this has come, or goes."""
+        self._letters_wanted += one if "dead_letters" in wants else 0
+        if name is None:
+            self._of_all += one
+            return
+        self._wanted.add(name, one)
+        if "answer" in wants:
+            self._answers_wanted.add(name, one)
 
     async def _ticked(self) -> None:
         if self._next is None:
@@ -338,6 +368,16 @@ def _summary(status: Json) -> Json:
         "rejected": sum(each["rejected"] for each in inputs),
         "shed": overload.get("shed", 0),
     }
+
+
+def _look_once() -> None:
+    """At an answer of one row."""
+    rows = pa.record_batch({"change": ["+"], "at": pa.array([0], pa.timestamp("us")), "a": [0]})
+    tap = AnswerTap()
+    view = LiveView(tap)
+    tap.opened(Opening(rows.schema, form="changes"))
+    tap.write(rows)
+    _shown(view, 0)
 
 
 def _shown(view: LiveView, now: int) -> bytes:

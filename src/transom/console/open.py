@@ -18,10 +18,9 @@ from transom.program.run import Run
 from transom.program.workspace import Workspace
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from transom.console.editor import Editor
     from transom.console.feed import Feed
+    from transom.console.quiet_server import QuietServer
     from transom.session import Session
 
 PORT: Final = 4040
@@ -36,6 +35,7 @@ class Console:
 
         from transom.console.guard import RequestGuard
         from transom.console.patience import PatientProtocol
+        from transom.console.quiet_server import QuietServer
         from transom.console.server import console_app
 
         self._socket = _listening(address)
@@ -54,7 +54,7 @@ class Console:
             h11_max_incomplete_event_size=16 * 1024,
             timeout_graceful_shutdown=1,
         )
-        self._server = uvicorn.Server(config)
+        self._server = QuietServer(config)
         self.threads = [
             threading.Thread(target=_serve, args=(self._server, self._socket), name="transom console", daemon=True),
             threading.Thread(target=feed.run, name="transom console feed", daemon=True),
@@ -69,7 +69,7 @@ class Console:
 
     def close(self) -> None:
         """Serve nobody any more."""
-        self._server.should_exit = True
+        self._server.end()
         self.feed.stop()
         for thread in self.threads:
             if thread is not threading.current_thread():
@@ -152,5 +152,5 @@ def _listening(address: Address) -> socket.socket:
         return opened
 
 
-def _serve(server: uvicorn.Server, opened: socket.socket) -> None:
+def _serve(server: QuietServer, opened: socket.socket) -> None:
     asyncio.run(server.serve(sockets=[opened]))

@@ -69,6 +69,11 @@ class LifetimeSet:
         within(slots, len(used))
         need(bool(used[slots].all()) and len(np.unique(slots)) == len(slots))
 
+    def array_bytes(self) -> int:
+        """Bytes of all arrays. There may be hundreds of runs, and whoever looks at a query asks again and again."""
+        runs = sum([run.te.nbytes + run.slots.nbytes for run in (*self.runs, *self.unsorted)])
+        return self.observer.nbytes + self.next_observer.nbytes + runs
+
     def add(self, slots: Int64s, te: Int64s, open_id: Int64s) -> None:
         open_rows = open_id != NO_OPEN_ID
         if open_rows.any():

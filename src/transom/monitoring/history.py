@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from transom.core.delta import Int64s
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 SERIES: Final = (
     "rows_per_second",
@@ -48,13 +52,15 @@ class SeriesHistory:
     def add(self, query: str, at: float, values: Mapping[str, float | None]) -> None:
         """`at` is in seconds since 1970; what has no value at the moment is a gap."""
         row = np.array([_number(values.get(name)) for name in SERIES])
+        measured = ~np.isnan(row)
+        row[~measured] = 0.0
         rings = self._queries.get(query)
         if rings is None:
             while len(self._queries) >= MOST_QUERIES:
                 del self._queries[next(iter(self._queries))]
             rings = self._queries[query] = [_Ring(*tier) for tier in TIERS]
         for ring in rings:
-            ring.add(at, row)
+            ring.add(at, row, measured)
 
     def of(self, query: str, seconds: float, now: float, since: float = 0.0) -> dict[str, list[Any]]:
         """The last so many seconds, oldest first: `time`, and a list of the same length for each series. `since`: of
@@ -82,19 +88,18 @@ class _Ring:
         self._looks = np.zeros((size, len(SERIES)), np.int64)
         self._last = [SERIES.index(name) for name in _COUNTS]
 
-    def add(self, at: float, row: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    def add(self, at: float, row: Floats, measured: Bools) -> None:
         slot = int(at // self.seconds)
         index = slot % self.size
         if self._slots[index] != slot:
             self._slots[index] = slot
             self._sums[index], self._looks[index] = 0.0, 0
-        measured = ~np.isnan(row)
-        self._sums[index, measured] += row[measured]
-        self._looks[index, measured] += 1
+        self._sums[index] += row
+        self._looks[index] += measured
         self._sums[index, self._last] = row[self._last]
         self._looks[index, self._last] = measured[self._last]
 
-    def since(self, at: float) -> tuple[Int64s, np.ndarray[Any, np.dtype[np.float64]]]:
+    def since(self, at: float) -> tuple[Int64s, Floats]:
         order = np.argsort(self._slots)
         order = order[self._slots[order] * self.seconds >= max(at - self.seconds, 0)]
         order = order[self._slots[order] >= 0]

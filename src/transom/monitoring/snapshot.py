@@ -73,7 +73,7 @@ def status_json(
         "batch_seconds": batch_seconds,
         "inputs": [_input(each, now) for each in status.inputs],
         "operators": [_operator(each) for each in status.operators],
-        "partitions": [asdict(each) for each in status.partitions],
+        "partitions": _partitions(status),
         "latency": None if status.latency is None else asdict(status.latency),
         "overload": None if status.overload is None else _overload(status),
         "history": history,
@@ -149,6 +149,18 @@ def _operator(status: OperatorStatus) -> dict[str, Any]:
         "slides": None if status.slides is None else _slides(status),
         "changes": list(status.changes),
     }
+
+
+def _partitions(status: Status) -> list[dict[str, Any]]:
+    """With the rows of each against the mean of its stage: where keys are skewed, one has several times as many."""
+    rows_of: dict[int, list[int]] = {}
+    for each in status.partitions:
+        rows_of.setdefault(each.stage, []).append(each.rows_in)
+    means = {stage: sum(rows) / len(rows) for stage, rows in rows_of.items() if len(rows) > 1}
+    return [
+        {**asdict(each), "of_mean": each.rows_in / means[each.stage] if means.get(each.stage) else None}
+        for each in status.partitions
+    ]
 
 
 def _slides(status: OperatorStatus) -> dict[str, Any]:

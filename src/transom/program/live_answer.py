@@ -6,29 +6,38 @@ All of it is bounded, and made of what a tap has kept: rows that went by before 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import add
+from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from transom.connectors.row_text import value_text
 from transom.connectors.tapped import AnswerTap, Newest
-from transom.core.time import FOREVER
+from transom.core.delta import Int64s
+from transom.program.seen_rows import UNKNOWN, seen_rows
 
 MOST_SHOWN: Final = 200
-"""Rows, and bars."""
+"""Rows of a relation."""
+
+MOST_NEW: Final = 100
+"""Rows that were written last, and bars: they change again and again."""
 
 _MOST_COLUMNS: Final = 60
 _MOST_LETTERS: Final = 200
 
+_TIMES: Final = {"stream": (1, 0), "changes": (2, 0), "net": (1, 0), "lifetimes": (0, 2)}
+"""How many columns before the values of a row, and behind them, say when it is there; of other forms none do."""
+
+_RELATIONS: Final = ("latest", "changes", "net")
+"""Forms of which it is known what the relation is now."""
+
 Cells = tuple[str | None, ...]
-Alive = tuple[Cells, int | None, int | None]
-"""A row, from when, and until when."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A row that is alive from `begin` to `end`, in microseconds since 1970. `begin` None: before anybody looked; `end`
     None: not known yet. Of a row of a stream they are the same."""
 
@@ -73,7 +82,7 @@ class LiveView:
         self._last_made: LiveAnswer | None = None
         self._shown: dict[str, int] = {}
         """Rows of an answer that is shown whole, and since when they have been there."""
-        self._gone: deque[Bar] = deque(maxlen=MOST_SHOWN)
+        self._gone: deque[Bar] = deque(maxlen=MOST_NEW)
         tap.watch()
 
     @property
@@ -89,42 +98,34 @@ class LiveView:
         return self._last_made
 
     def _made(self, newest: Newest, now: int) -> LiveAnswer:
-        form = newest.opening.form or ""
-        names = tuple(newest.opening.schema.names[:_MOST_COLUMNS])
-        batches = _joined(newest.rows)
-        if form == "stream":
-            batches = [batch.slice(max(len(batch) - MOST_SHOWN, 0)) for batch in batches]
-        rows = [row for batch in batches for row in cells(batch)]
-        own = {"stream": 1, "changes": 2, "net": 1}.get(form, 0)
-        columns = names[:-2] if form == "lifetimes" else names[own:]
-        table: tuple[Cells, ...] | None = None
+        form, names = newest.opening.form or "", newest.opening.schema.names
+        before, behind = _TIMES.get(form, (0, 0))
+        width = min(len(names) - behind, _MOST_COLUMNS - behind)
+        columns = (*names[:width], *names[len(names) - behind :])
+        table: tuple[Cells, ...] | None = () if form in _RELATIONS else None
         count = 0
+        rows: list[Cells] = []
         bars: tuple[Bar, ...] = ()
-        match form:
-            case "latest":
-                table, count = self._snapshot(newest)
-                bars = self._since(table, now)
-                rows = []
-            case "changes":
-                instants = _instants(batches, 1)
-                lifetimes, alive = _folded(zip(rows, instants, strict=True))
-                table, count, bars = tuple(alive[-MOST_SHOWN:]), len(alive), _labelled(lifetimes[-MOST_SHOWN:])
-            case "net":
-                alive = _by_key(rows, newest)
-                table, count = tuple(alive[-MOST_SHOWN:]), len(alive)
-            case "lifetimes":
-                width = len(newest.opening.schema)
-                spans = list(zip(_instants(batches, width - 2), _instants(batches, width - 1), strict=True))
-                lifetimes = [(row[:-2], begin, _end(end)) for row, (begin, end) in zip(rows, spans, strict=True)]
-                bars = _labelled(sorted(lifetimes, key=lambda lifetime: lifetime[1] or 0)[-MOST_SHOWN:])
-            case "stream":
-                marks = zip(rows, _instants(batches, 0), strict=True)
-                bars = _labelled((row[1:], at, at) for row, at in marks)
+        if form == "latest":
+            table, count = self._snapshot(newest)
+            bars = self._since(table, now)
+        elif newest.rows:
+            kept = pa.concat_batches(newest.rows)
+            seen = seen_rows(form, kept, newest.opening.key, MOST_NEW, MOST_SHOWN)
+            values = kept.select([*range(before, width)])
+            rows, alive, lived = _cells_of(values, seen.newest, seen.alive, seen.lived)
+            if before or behind:
+                times = [*range(before), *range(len(names) - behind, len(names))]
+                when = cells(kept.select(times).take(pa.array(seen.newest)))
+                rows = list(map(add, when, rows) if before else map(add, rows, when))
+            if table is not None:
+                table, count = tuple(alive), seen.count
+            bars = tuple(map(Bar, map(label, lived), _known(seen.begin), _known(seen.end)))
         return LiveAnswer(
             form,
-            names,
-            tuple(reversed(rows[-MOST_SHOWN:])),
             columns,
+            tuple(reversed(rows)),
+            columns[before : len(columns) - behind],
             table,
             count,
             bars,
@@ -147,70 +148,36 @@ class LiveView:
         for text in there:
             self._shown.setdefault(text, now)
         alive = [Bar(text, begin, None) for text, begin in self._shown.items()]
-        return tuple(sorted([*self._gone, *alive], key=lambda bar: bar.begin or 0)[-MOST_SHOWN:])
+        return tuple(sorted([*self._gone, *alive], key=lambda bar: bar.begin or 0)[-MOST_NEW:])
 
 
 def label(row: Cells) -> str:
     """A row as it stands beside its bar."""
-    return ", ".join("NULL" if value is None else value for value in row)[:_MOST_LETTERS]
-
-
-def _labelled(lifetimes: Iterable[Alive]) -> tuple[Bar, ...]:
-    return tuple(Bar(label(row), begin, end) for row, begin, end in lifetimes)
+    texts = ["NULL" if value is None else value for value in row] if None in row else row
+    return ", ".join(texts)[:_MOST_LETTERS]  # type: ignore[arg-type]
 
 
 def cells(batch: pa.RecordBatch) -> list[Cells]:
     """The rows as texts, which are cut where they are long."""
-    columns = [
-        [value if value is None or len(value) <= _MOST_LETTERS else value[:_MOST_LETTERS] + "…" for value in texts]
-        for texts in (value_text(column).to_pylist() for column in batch.columns[:_MOST_COLUMNS])
-    ]
-    return list(zip(*columns, strict=True))
+    return list(zip(*map(_texts, batch.columns[:_MOST_COLUMNS]), strict=True))
 
 
-def _joined(rows: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The rows in one piece: small ones would take longer to be called for than to be read."""
-    return pa.Table.from_batches(rows).combine_chunks().to_batches() if rows else []
+def _texts(column: pa.Array) -> list[str | None]:
+    texts: list[str | None] = value_text(column).to_pylist()
+    if pa.types.is_primitive(column.type):
+        return texts
+    return [text if text is None or len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "…" for text in texts]
 
 
-def _instants(rows: Sequence[pa.RecordBatch], column: int) -> list[int | None]:
-    return [
-        value for batch in rows for value in batch.column(column).cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-    ]
+def _cells_of(values: pa.RecordBatch, *wanted: Int64s) -> list[list[Cells]]:
+    """The rows at these places as texts, which are made once of each."""
+    some = np.zeros(len(values), np.bool_)
+    for places in wanted:
+        some[places] = True
+    shown = cells(values.take(pa.array(np.flatnonzero(some))))
+    number = np.cumsum(some) - 1
+    return [[shown[i] for i in number[places].tolist()] for places in wanted]
 
 
-def _end(instant: int | None) -> int | None:
-    return None if instant is None or instant >= FOREVER - 1 else instant
-
-
-def _folded(changes: Iterable[tuple[Cells, int | None]]) -> tuple[list[Alive], list[Cells]]:
-    """Lifetimes of rows that come with + and go with -, by their begin; and the rows that are there."""
-    open_: dict[Cells, deque[int | None]] = {}
-    lifetimes: list[Alive] = []
-    for row, at in changes:
-        values = row[2:]
-        if row[0] == "+":
-            open_.setdefault(values, deque()).append(at)
-        else:
-            begins = open_.get(values)
-            lifetimes.append((values, begins.popleft() if begins else None, at))
-            if begins is not None and not begins:
-                del open_[values]
-    alive = [(values, begin, None) for values, begins in open_.items() for begin in begins]
-    lifetimes += alive
-    lifetimes.sort(key=lambda lifetime: (lifetime[1] if lifetime[1] is not None else lifetime[2]) or 0)
-    return lifetimes, [values for values, _, _ in sorted(alive, key=lambda lifetime: lifetime[1] or 0)]
-
-
-def _by_key(rows: Sequence[Cells], newest: Newest) -> list[Cells]:
-    """The row that each key has, of net changes; of a bag the rows that are there."""
-    key = newest.opening.key
-    names = newest.opening.schema.names
-    at = [names.index(name) for name in key] if key is not None else range(1, len(names))
-    row_of: dict[Cells, Cells] = {}
-    for row in rows:
-        of = tuple(row[i] for i in at)
-        row_of.pop(of, None)
-        if row[0] == "+":
-            row_of[of] = row[1:]
-    return list(row_of.values())
+def _known(instants: Int64s) -> list[int | None]:
+    return [None if at == UNKNOWN else at for at in instants.tolist()]

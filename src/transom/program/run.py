@@ -97,7 +97,9 @@ class QueryInRun(Protocol):
 
     def table(self) -> pa.Table: ...
 
-    def status(self) -> Status: ...
+    def status(self, lately: float = 0.0) -> Status:
+        """How it is doing. Sizes of states may have been measured so many seconds ago: to ask all arrays for them takes
+        as long as the rest."""
 
 
 class Run(Protocol):

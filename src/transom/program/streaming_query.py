@@ -145,6 +145,11 @@ class StreamingQuery:
         return self.status._repr_html_()
 
 
+def glance(query: StreamingQuery, lately: float) -> Status:
+    """Its status, for whoever looks again and again: sizes of states may be so many seconds old."""
+    return query._query.status(lately)
+
+
 def _micros_of(instant: datetime | str | int) -> int:
     if isinstance(instant, datetime):
         return from_datetime(instant)

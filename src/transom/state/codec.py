@@ -138,12 +138,23 @@ def saved_bytes(state: Any, whole: bool = False) -> int:
     if kind in _PLAIN:
         return 0
     if kind is list or kind is tuple:
-        return sum([saved_bytes(item, whole) for item in state])
-    if kind is dict:
-        return sum([saved_bytes(item, whole) for item in state.values()])
-    if not whole and hasattr(state, "compacted_bytes"):
+        parts = state
+    elif kind is dict:
+        parts = state.values()
+    elif hasattr(kind, "array_bytes"):
+        return int(state.array_bytes())
+    elif not whole and hasattr(kind, "compacted_bytes"):
         return int(state.compacted_bytes())
-    return sum([saved_bytes(getattr(state, name), whole) for name in _fields(kind)])
+    else:
+        parts = [getattr(state, name) for name in _fields(kind)]
+    total = 0
+    for part in parts:
+        kind = type(part)
+        if kind is np.ndarray:
+            total += part.nbytes
+        elif kind not in _PLAIN:
+            total += saved_bytes(part, whole)
+    return total
 
 
 _PLAIN: Final = frozenset((type(None), bool, int, float, str))

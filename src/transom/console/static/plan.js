@@ -131,18 +131,14 @@ function stagesCard() {
     { title: "Rows kept", cls: "n", cell: (one) => count(one.state_rows) },
     { title: "Bytes kept", cls: "n", cell: (one) => bytes(one.state_bytes) },
     { title: "Time", cls: "n", cell: (one) => `${one.seconds.toFixed(2)} s` },
-    { title: "Of the mean", cls: "n", hint: "Rows in, against the mean of its stage", cell: (one) => ({ text: one.ratio ? `${one.ratio.toFixed(1)} ×` : "", cls: one.ratio >= 2 ? "warn" : "" }) },
+    { title: "Of the mean", cls: "n", hint: "Rows in, against the mean of its stage", cell: (one) => ({ text: one.of_mean ? `${one.of_mean.toFixed(1)} ×` : "", cls: one.of_mean >= 2 ? "warn" : "" }) },
   ], { label: "Stages and partitions" });
   const node = el("div", { class: "card", hidden: true }, el("h2", {}, "Stages and partitions"), skew, el("div", { class: "scroll tall" }, rows.node));
   const update = (partitions) => {
     node.hidden = !partitions.length;
-    const sizes = new Map();
-    for (const one of partitions) sizes.set(one.stage, [...(sizes.get(one.stage) ?? []), one.rows_in]);
-    const mean = (stage) => sizes.get(stage).reduce((sum, each) => sum + each, 0) / sizes.get(stage).length;
-    const shown = partitions.map((one) => ({ ...one, ratio: sizes.get(one.stage).length > 1 && mean(one.stage) ? one.rows_in / mean(one.stage) : null }));
-    rows.update(shown);
-    const worst = shown.filter((one) => one.ratio >= 2).sort((a, b) => b.ratio - a.ratio)[0];
-    setText(skew, worst ? `Partition ${worst.partition} of stage ${worst.stage} has ${worst.ratio.toFixed(1)} times the rows of the mean: some keys are much more frequent than others.` : "");
+    rows.update(partitions);
+    const worst = partitions.filter((one) => one.of_mean >= 2).sort((a, b) => b.of_mean - a.of_mean)[0];
+    setText(skew, worst ? `Partition ${worst.partition} of stage ${worst.stage} has ${worst.of_mean.toFixed(1)} times the rows of the mean: some keys are much more frequent than others.` : "");
   };
   return { node, update };
 }

@@ -8,7 +8,9 @@ its sinks. Queries that share a join come and go then as well.
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -104,6 +106,8 @@ class LocalJob:
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock()
+        self._sizes: dict[str, tuple[float, list[tuple[int, int]]]] = {}
+        """Rows and bytes that the operators of a query kept, and when that was measured."""
         self._written_progress = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.engine.subplan.gates.stamped(name) for name in self.engine.subplan.inputs)
@@ -255,11 +259,12 @@ class LocalJob:
             query.last = self.status(query)
             self.queries.remove(query)
             self.engine.remove(name)
+            self._sizes.pop(name, None)
         return query
 
     # --- status ------------------------------------------------------------------------------------------------------
 
-    def status(self, query: LocalQuery) -> Status:
+    def status(self, query: LocalQuery, lately: float = 0.0) -> Status:
         """How a query is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
         with self._stepping:
             engine, subplan = self.engine, self.engine.subplan
@@ -268,7 +273,7 @@ class LocalJob:
             return Status(
                 name=query.name,
                 inputs=tuple(self._input_status(name, query) for name in subplan.names),
-                operators=tuple(self._operator_states(query)),
+                operators=tuple(self._operator_states(query, lately)),
                 progress=BEGINNING if progress is None else min(progress, self._written_progress),
                 held_back_by=None if self.finished or not subplan.inputs else subplan.held_back_by,
                 rows_out=engine.rows_out(query.name),
@@ -296,7 +301,9 @@ class LocalJob:
             leap=subplan.gates.leap(name),
         )
 
-    def _operator_states(self, query: LocalQuery) -> list[OperatorStatus]:
+    def _operator_states(self, query: LocalQuery, lately: float) -> list[OperatorStatus]:
+        operators = list(self.engine.operators_of(query.name))
+        sizes = self._sizes_of(query.name, [memory for _, _, memory in operators], lately)
         return [
             OperatorStatus(
                 number=number,
@@ -305,14 +312,25 @@ class LocalJob:
                 rows_in=counters.rows_in,
                 rows_out=counters.rows_out,
                 ends=counters.ends_out,
-                state_bytes=state_bytes(memory),
+                state_bytes=bytes_kept,
                 seconds=counters.seconds,
-                state_rows=state_rows(memory),
+                state_rows=rows_kept,
                 slides=slides_of(memory),
                 changes=changes_of(memory),
             )
-            for number, (operator, counters, memory) in enumerate(self.engine.operators_of(query.name), 1)
+            for number, ((operator, counters, memory), (rows_kept, bytes_kept)) in enumerate(
+                zip(operators, sizes, strict=True), 1
+            )
         ]
+
+    def _sizes_of(self, name: str, memories: Sequence[Any], lately: float) -> list[tuple[int, int]]:
+        """Rows and bytes, as they are now or were at most so many seconds ago."""
+        now = time.monotonic()
+        measured, sizes = self._sizes.get(name, (-math.inf, []))
+        if now - measured >= lately or len(sizes) != len(memories):
+            sizes = [(state_rows(memory), state_bytes(memory)) for memory in memories]
+            self._sizes[name] = now, sizes
+        return sizes
 
     # --- saving ------------------------------------------------------------------------------------------------------
 

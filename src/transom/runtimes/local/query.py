@@ -48,9 +48,9 @@ class LocalQuery:
         assert table is not None
         return table
 
-    def status(self) -> Status:
+    def status(self, lately: float = 0.0) -> Status:
         """How it is doing; any thread may ask, and waits for a step that is under way, but not for a source."""
-        return self.last or self.job.status(self)
+        return self.last or self.job.status(self, lately)
 
     # --- alone -------------------------------------------------------------------------------------------------------
 

@@ -268,8 +268,8 @@ class SparkQuery:
         assert table is not None
         return table
 
-    def status(self) -> Status:
-        """How it is doing, as of the last batch."""
+    def status(self, lately: float = 0.0) -> Status:
+        """How it is doing, as of the last batch, sizes too."""
         with self._lock:
             return self._statuses.status()
 

@@ -94,8 +94,8 @@ class SparkConsumer:
         assert table is not None
         return table
 
-    def status(self) -> Status:
-        """The status as of the last batch: what is shared, and then what is its own."""
+    def status(self, lately: float = 0.0) -> Status:
+        """The status as of the last batch, sizes too: what is shared, and then what is its own."""
         group = self._in
         if (group is None or not group.statuses.batches) and self.last is not None:
             return self.last
