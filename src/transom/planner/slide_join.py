@@ -80,13 +80,16 @@ def choose(query: Node, forced: str, memory: int | None, put_off: int | None, ti
     return node
 
 
-def check_share(node: SlideJoin, indexes: int) -> None:
-    """A budget that is divided among so many places must be enough for each."""
-    if node.memory is not None and node.memory // indexes < LEAST_MEMORY:
-        among = "" if indexes == 1 else f", divided among {indexes} partitions,"
+def check_share(node: SlideJoin, indexes: int, sharing: int = 1) -> None:
+    """A budget that is divided among so many partitions of so many queries must be enough for each."""
+    parts = indexes * sharing
+    if node.memory is not None and node.memory // parts < LEAST_MEMORY:
+        queries = f"{sharing} queries" if sharing > 1 else ""
+        partitions = f"{indexes} partitions" if indexes > 1 else ""
+        among = f", divided among {' of '.join(filter(None, (partitions, queries)))}," if parts > 1 else ""
         raise UnsupportedError(
             f"a memory budget of {node.memory:,} bytes{among} is too small to join in",
-            remedy=f"SET memory to at least '{indexes * LEAST_MEMORY >> 20} MB'",
+            remedy=f"SET memory to at least '{parts * LEAST_MEMORY >> 20} MB'",
         )
 
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import MemoryLimits, limits_of
+from transom.kernels.slide_join.budget import limits_of
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.spec import SlideSpec
@@ -81,12 +81,10 @@ class SlideJoinKernel:
 
     def _turn(self, state: SlideJoinState, step: Step) -> Turn:
         assert self.memory is None or step.spill is not None
-        outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.emit_rows)
-        return Turn(self.spec, self.tactic, self._limits, state, step, outlet, self.put_off)
-
-    @cached_property
-    def _limits(self) -> MemoryLimits:
-        return limits_of(self.memory)
+        state.sharing = step.sharing or state.sharing
+        limits = limits_of(None if self.memory is None else self.memory // state.sharing)
+        outlet = Outlet(self._schema, self.marked, limits.buffer, step.emit_rows)
+        return Turn(self.spec, self.tactic, limits, state, step, outlet, self.put_off)
 
     @cached_property
     def _schema(self) -> pa.Schema:
