@@ -35,7 +35,7 @@ from benchmarks.harness import (
 from benchmarks.overlap import burst, memory
 from benchmarks.overlap.burst import Burst
 from benchmarks.overlap.contestants import FULL, HYBRID, INCREMENTAL, LEARNING, TACTICS, Effort, measure
-from benchmarks.overlap.data import Cell
+from benchmarks.overlap.data import MB, Cell
 from benchmarks.processes import call_apart
 
 SELECTIVITY: Final = 0.05
@@ -63,6 +63,8 @@ WHOLE = Size(
     memory=(
         (Cell("windows", 60_000, 1 / 120_000, 16, 100, filler=40), None),
         (Cell("results", 2_000, SELECTIVITY, 16, 100), 16),
+        (Cell("files", 1_500, SELECTIVITY, 8, 100, filler=400, sink="parquet"), 6),
+        (Cell("text", 2_000, SELECTIVITY, 8, 100, sink="jsonl"), 8),
     ),
     memory_tactics=TACTICS,
     burst=Burst(
@@ -74,7 +76,10 @@ QUICK = replace(
     WHOLE,
     rows=(250, 1_000, 2_000),
     selectivities=(0.005, 0.1),
-    memory=((Cell("windows", 30_000, 1 / 60_000, 8, 100, filler=40), None),),
+    memory=(
+        (Cell("windows", 30_000, 1 / 60_000, 8, 100, filler=40), None),
+        (Cell("files", 1_000, SELECTIVITY, 8, 100, filler=400, sink="parquet"), 6),
+    ),
     memory_tactics=(HYBRID,),
     burst=replace(WHOLE.burst, slides_before=2, slides_of_burst=5, slides_after=13),
 )
@@ -83,7 +88,12 @@ QUICK_EFFORT = Effort(slides=4, most=10, seconds=0.5)
 
 
 TIMED: Final = {"size": "rows of a stream in a basic window", "selectivity": "selectivity"}
-KEPT: Final = {"windows": "Windows do not fit into memory", "results": "Windows fit, results do not"}
+KEPT: Final = {
+    "windows": "Windows do not fit into memory",
+    "results": "Windows fit, results do not",
+    "files": "The answer goes to Parquet files, with a checkpoint",
+    "text": "The answer goes to JSON lines, with a checkpoint",
+}
 
 
 def _chosen(options: Options) -> tuple[Size, Effort]:
@@ -210,9 +220,16 @@ def _memory(outcomes: Outcomes) -> Table:
             ways = ", ".join(f"{count} {way}" for way, count in sorted(figures["ways"].items()))
             names = ("input_mb", "peak_mb", "peak_over_budget_mb", "written_mb", "read_mb", "ms")
             sizes = [one.cell["budget_mb"], *(figures[name] for name in names)]
-            body.append([KEPT[one.cell["experiment"]], tactic, *map(short, sizes), ways])
-    heads = ["run", "tactic", "budget", "came in", "peak", "peak above budget", "written", "read", "ms a slide", "ways"]
+            slide = figures["results"] * _result_bytes(one.cell["filler"]) / MB / max(figures["slides"], 1)
+            body.append([KEPT[one.cell["experiment"]], tactic, *map(short, [*sizes, slide]), ways])
+    heads = ["run", "tactic", "budget", "came in", "peak", "peak above budget", "written", "read", "ms a slide"]
+    heads += ["a slide", "ways"]
     return Table("Memory of a process above what it has when idle, in MB:", heads, body)
+
+
+def _result_bytes(filler: int) -> int:
+    """Of a row of the answer, without its attempt."""
+    return 24 + (4 + filler if filler else 0)
 
 
 def _delays(outcome: Outcome) -> Table:

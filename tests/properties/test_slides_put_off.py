@@ -75,6 +75,9 @@ def query_of(random: Random) -> tuple[str, str]:
 def above(slides: str) -> str:
     """The slides, or what another query makes of them; which, is decided by their text."""
     change = Random(slides).choice(["", "", "ISTREAM", "RSTREAM"])
+    if Random(f"{slides} grouped").random() < 0.4:
+        change, calls = change or "RSTREAM", "COUNT(*) AS n, SUM(ax) AS s, MAX(ax) AS m"
+        return f"{change}(SELECT bx, {calls} FROM ({slides}) [NOW] WHERE ax <> 3 GROUP BY bx HAVING SUM(ax) <> 4);"
     return f"{change}(SELECT ax + bx AS x, bx FROM ({slides}) [NOW] WHERE ax <> 3);" if change else f"{slides};"
 
 
@@ -178,9 +181,10 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         seen["put off"] += bool(report.put_off)
         seen["through another query"] += "[NOW]" in query
         seen["above a join"] += "AS v" in query
+        seen["groups put off"] += "GROUP BY" in query and bool(report.put_off)
         seen["rows that were void"] += report.put_off
         seen["lively"] += len(expected.instants) > 3
 
     check()
-    assert seen["through another query"] and seen["above a join"], seen
+    assert seen["through another query"] and seen["above a join"] and seen["groups put off"], seen
     assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] >= EXAMPLES // 5, seen

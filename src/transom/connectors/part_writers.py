@@ -18,7 +18,7 @@ from transom.connectors.storage import WriteFile, create_file
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 
-_PIECE_ROWS: Final = 4_096
+_COPIED_ROWS: Final = 4_096
 """Rows that are copied at a time within a memory budget."""
 
 _TEXT_TIMES: Final = 16
@@ -65,7 +65,7 @@ def append_part(writer: PartWriter, path: str) -> None:
         writer.append(path)
     else:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as part:
-            rows = _GROUP_ROWS if not isinstance(writer, ParquetPart) or writer.hold is None else _PIECE_ROWS
+            rows = _GROUP_ROWS if not isinstance(writer, ParquetPart) or writer.hold is None else _COPIED_ROWS
             for batch in part.iter_batches(rows):
                 writer.write(batch)
 
@@ -91,11 +91,11 @@ class TextPart:
         if self._hold is not None:
             rows = max(self._hold * rows // (_TEXT_TIMES * max(batch.nbytes, 1)), 1)
         for first in range(0, len(batch), max(rows, 1)):
-            piece = batch.slice(first, rows)
+            some = batch.slice(first, rows)
             if self._delimiter is None:
-                self._file.sink.write(json_text(piece, self._names))
+                self._file.sink.write(json_text(some, self._names))
             else:
-                self._file.sink.write(csv_text(piece, self._delimiter, self._null))
+                self._file.sink.write(csv_text(some, self._delimiter, self._null))
 
     def abort(self) -> None:
         self._file.abort()

@@ -30,10 +30,9 @@ class Step:
     there. `worker_pool` are threads for kernels that say `uses_worker_pool`; without one, everything is done by the
     caller. `spill` is room on disk for those that keep to a memory budget. `emit_rows` takes rows of the answer before
     the step is over, where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not
-    wait. `budget` is who keeps to a memory budget together; where they are in other places, so many are `sharing` it (0:
-    as many as in the step before). `decisions` is there if the step may have to be taken again: what is measured
-    decides through it alone.
-    `last_row` is the greatest instant of a row that has come, of any input.
+    wait. `budget` is who keeps to a memory budget together; where they are in other places, so many are `sharing` it
+    (0: as many as in the step before). `decisions` is there if the step may have to be taken again: what is measured
+    decides through it alone. `last_row` is the greatest instant of a row that has come, of any input.
     """
 
     before: int

@@ -8,7 +8,7 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.schema import BIGINT, VARCHAR
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import BudgetPool, limits_of
+from transom.kernels.slide_join.budget import BudgetPool, RunBudget, limits_of
 from transom.kernels.slide_join.memory import BasicWindow, SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.sorted_run import sorted_run
@@ -70,6 +70,13 @@ def test_slides_of_another_join_are_put_off_when_their_windows_go() -> None:
     assert not other.stored and not other.covered and other.report.put_off == 1
     assert mine.window_bytes and not mine.stored_bytes, "no window goes while there are stored results"
     store.close()
+
+
+def test_what_waits_in_sinks_counts_in_the_pools_of_all_partitions() -> None:
+    budget = RunBudget()
+    budget.sinks += [lambda: 60, lambda: 40]
+    assert budget.pool(0, 1).bytes == 100 and [budget.pool(i, 2).bytes for i in (0, 1)] == [50, 50]
+    assert budget.pool(0, 1) is budget.pool(0, 1) and not len(budget.pool(0, 1))
 
 
 def test_a_slide_under_way_keeps_what_it_merges_when_a_later_one_is_put_off() -> None:

@@ -104,6 +104,11 @@ class BudgetPool:
                 break
         state.stored.append(part)
 
+    def make_room_of_results(self, room: float) -> None:
+        """For groups, which stay in memory while the windows that they are made of are looked at."""
+        while self.bytes > room and (oldest := self._oldest_stored()) is not None:
+            self._put_away(*oldest)
+
     def victim(self) -> tuple[SlideJoinState, SpillStore, Stored | BasicWindow] | None:
         """What goes to disk next: stored results, the oldest first; only then basic windows, the oldest first."""
         windows = (
@@ -136,12 +141,12 @@ class BudgetPool:
     def _put_away(state: SlideJoinState, store: SpillStore, part: Stored | BasicWindow) -> None:
         """To disk; a basic window as one, of all inputs."""
         before = store.written
-        for piece in _pieces(part):
-            piece.spill(store)
+        for each in _in_memory(part):
+            each.spill(store)
         state.report.bytes_written += store.written - before
 
 
-def _pieces(part: Stored | BasicWindow) -> Iterator[Stored | SortedRun]:
+def _in_memory(part: Stored | BasicWindow) -> Iterator[Stored | SortedRun]:
     if isinstance(part, Stored):
         yield part
     else:

@@ -11,6 +11,7 @@ from transom.kernels.decisions import Decisions
 from transom.kernels.slide_join.budget import BudgetPool, MemoryLimits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
 from transom.kernels.slide_join.estimates import Estimates, Situation, choose
+from transom.kernels.slide_join.fold import Fold
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.sorted_run import SortedRun, held_bytes
@@ -79,6 +80,27 @@ class Labour:
             if work.kind == "incremental":
                 work.merging, work.unit = True, 0
         work.seconds += seconds
+        if work.groups is not None:
+            Fold.measure(work.groups)
+            self._pool.make_room_of_results(self._limits.room)
+            self._note_peak(0)
+
+    def _give(self, work: SlideWork, results: pa.RecordBatch) -> None:
+        """On their way out, or into their groups."""
+        fold = self._spec.fold
+        if fold is None:
+            self._outlet.add(work.at, work.attempt, results)
+            return
+        if work.groups is None:
+            work.groups = fold.start()
+        fold.add(work.groups, results)
+
+    def give_groups(self, work: SlideWork) -> None:
+        """The slide is complete: what its results have come to."""
+        if work.groups is not None and self._spec.fold is not None:
+            for rows in self._spec.fold.results(work.groups):
+                self._outlet.add(work.at, work.attempt, rows)
+            work.groups = None
 
     # --- how ---------------------------------------------------------------------------------------------------------
 
@@ -108,7 +130,7 @@ class Labour:
     def _answer_bytes(self, work: SlideWork) -> int:
         """About so many bytes come of the join that nobody takes before the step is over."""
         estimates = self._estimates
-        if not self._outlet.gathers:
+        if not self._outlet.gathers or self._spec.fold is not None:
             return 0
         return int(work.candidates * (estimates.selectivity.value or 0.0) * (estimates.row_bytes.value or 0.0))
 
@@ -160,7 +182,7 @@ class Labour:
                 work.results += len(rows)
                 self.worked += len(rows)
                 work.result_bytes += size
-                self._outlet.add(work.at, work.attempt, rows)
+                self._give(work, rows)
                 if work.stores and death > following:
                     self._buffers.setdefault(death, []).append(rows)
                     self._buffered += size
@@ -193,7 +215,7 @@ class Labour:
         rows = size = largest = 0
         for part in self._merged(work)[work.unit :]:
             work.merged_from_disk |= part.batch is None
-            self._outlet.add(work.at, work.attempt, part.read())
+            self._give(work, part.read())
             work.unit += 1
             rows += part.rows
             size += part.bytes

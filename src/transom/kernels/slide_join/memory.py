@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from transom.core.time import BEGINNING
 from transom.kernels.slide_join.estimates import Estimates
+from transom.kernels.slide_join.fold import FoldedGroups
 from transom.kernels.slide_join.report import SlideReport
 from transom.kernels.slide_join.sorted_run import SortedRun, by_itself
 from transom.state.codec import Deferred
@@ -134,8 +135,16 @@ class SlideWork:
     join_seconds: float = 0.0
     merged: int = 0
     merge_seconds: float = 0.0
+    groups: FoldedGroups | None = None
+    """Of an aggregate, what the results so far come to."""
 
-    STATE_VERSION: ClassVar[int] = 2
+    STATE_VERSION: ClassVar[int] = 3
+
+    def put_off_again(self) -> None:
+        """The attempt has ended, and the next one begins anew."""
+        self.attempt += 1
+        self.put_off, self.kind, self.merging, self.unit, self.rows = True, "", False, 0, 0
+        self.groups = None
 
     @property
     def units(self) -> int:
@@ -186,8 +195,12 @@ class SlideJoinState:
         return sum(part.bytes for part in self.stored if part.batch is not None)
 
     @property
+    def group_bytes(self) -> int:
+        return sum(work.groups.bytes for work in self.works if work.groups is not None)
+
+    @property
     def bytes(self) -> int:
-        return self.window_bytes + self.stored_bytes
+        return self.window_bytes + self.stored_bytes + self.group_bytes
 
     @property
     def parts(self) -> Iterator[SortedRun | Stored]:
@@ -213,8 +226,7 @@ class SlideJoinState:
         ended = [work for work in self.works if not work.put_off and any(run.alive(work.at) for run in window.runs)]
         for work in ended:
             self.voided.append([work.at, work.attempt])
-            work.attempt += 1
-            work.put_off, work.kind, work.merging, work.unit, work.rows = True, "", False, 0, 0
+            work.put_off_again()
             self.report.put_off += 1
         if ended:
             self.covered = False

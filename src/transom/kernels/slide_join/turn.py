@@ -215,6 +215,7 @@ class Turn:
         return True
 
     def _complete(self, work: SlideWork) -> None:
+        self._labour.give_groups(work)
         self._outlet.end(work.at, work.attempt, COMPLETE)
         self._state.works.remove(work)
         self._labour.finish(work, self._now() - work.due)

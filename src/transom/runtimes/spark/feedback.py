@@ -35,8 +35,8 @@ class Feedback:
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
     `begun` when the batch of this number was done; None: nobody has said so. Of work that is put in order some `waits`
-    for another batch, and a second has work of that `speed`, if it was measured. So many queries of the run are `sharing` a memory budget; 0:
-    nobody has said so.
+    for another batch, and a second has work of that `speed`, if it was measured. So many queries of the run are
+    `sharing` a memory budget; 0: nobody has said so.
     """
 
     paces: dict[str, InputPace] = field(default_factory=dict)
