@@ -185,7 +185,7 @@ def _joined(stream: Node) -> _Joined | str:
     return slides if isinstance(slides, str) else slides.then(parts, outer)
 
 
-def _slides(below: Relation, change: Change) -> _Joined | str:
+def _slides(below: Node, change: Change) -> _Joined | str:
     """The tuples of a slide: those of a join, or what another stream has made of them."""
     if isinstance(below, Join):
         if change is not Change.RSTREAM:
@@ -201,7 +201,7 @@ def _slides(below: Relation, change: Change) -> _Joined | str:
     return _OF_GROUPS if isinstance(below, Aggregate | Distinct) else _NONE
 
 
-def _grouped(node: Relation, change: Change) -> _Joined | str:
+def _grouped(node: Node, change: Change) -> _Joined | str:
     """The groups of a slide, whose results are folded into them."""
     assert isinstance(node, Aggregate | Distinct)
     calls: tuple[AggregateCall, ...] = ()

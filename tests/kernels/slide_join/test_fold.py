@@ -25,7 +25,8 @@ CALLS = (
     AggregateSpec("min", 1, False),
     AggregateSpec("count", 1, True),
 )
-SHOWN = pa.schema([("k", pa.int64()), ("n", pa.int64()), ("s", pa.decimal128(38, 0)), ("low", pa.int64()), ("d", pa.int64())])
+INTEGERS = [(name, pa.int64()) for name in ("k", "n", "low", "d")]
+SHOWN = pa.schema([*INTEGERS[:2], ("s", pa.decimal128(38, 0)), *INTEGERS[2:]])
 KERNEL = AggregateKernel((0,), CALLS, SHOWN, (pa.int64(), pa.int64()), running=True)
 COLUMNS = tuple(ColumnRef(i, BIGINT, name) for i, name in enumerate(SHOWN.names))
 FOLD = Fold(KERNEL, None, COLUMNS, tuple(SHOWN.names))

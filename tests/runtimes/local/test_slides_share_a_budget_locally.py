@@ -15,6 +15,8 @@ from transom.connectors.connector import Connector, Opening, Sink, SinkDeclarati
 from transom.connectors.registry import register
 from transom.connectors.staged_sink import StagedSink
 from transom.kernels.slide_join.budget import RunBudget
+from transom.program.slides import SlideStatus
+from transom.program.status import Status
 from transom.runtimes.local import runtime
 from transom.runtimes.local.job import LocalJob
 
@@ -38,18 +40,23 @@ def complete(table: pa.Table) -> list[tuple[Any, ...]]:
     )
 
 
+def slides_of(status: Status | None) -> SlideStatus:
+    assert status is not None and status.slides is not None
+    return status.slides
+
+
 def test_queries_of_a_run_keep_to_one_budget() -> None:
     together = [result for result in Session().execute(f"{STREAMS} {SETTINGS} {JOIN}; {COUNTED};") if result.status]
     for result, query in zip(together, (JOIN, COUNTED), strict=True):
         (alone,) = (each for each in Session().execute(f"{STREAMS} {SETTINGS} {query};") if each.status)
         assert complete(result.table) == complete(alone.table)
-        assert alone.status.slides.report.sharing == 1
-    reports = [result.status.slides.report for result in together]
+        assert slides_of(alone.status).report.sharing == 1
+    reports = [slides_of(result.status).report for result in together]
     assert all(report.sharing == 2 and report.budget == 4 << 20 for report in reports)
     most = max(report.peak_together for report in reports)
     assert max(report.peak_bytes for report in reports) < most <= 4 << 20, "each alone has less than both together"
     assert max(report.peak_bytes for report in reports) > 2 << 20, "what one does not need the other one has"
-    assert any("for 2 joins, which had at most" in line for line in together[0].status.slides.lines())
+    assert any("for 2 joins, which had at most" in line for line in slides_of(together[0].status).lines())
 
 
 def test_a_query_that_leaves_gives_its_part_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +68,7 @@ def test_a_query_that_leaves_gives_its_part_back(monkeypatch: pytest.MonkeyPatch
         first, second = session.add(JOIN, name="first"), session.add(COUNTED, name="second")
     first.await_termination()
     second.await_termination()
-    assert first.status.slides.report.sharing == 2 or second.status.slides.report.sharing == 2
+    assert 2 in [slides_of(each.status).report.sharing for each in (first, second)]
     session.close()
     assert len(budget.pool(0, 1)) == 0 and not budget.sinks
 
@@ -91,10 +98,10 @@ def test_rows_that_wait_push_others_out(monkeypatch: pytest.MonkeyPatch) -> None
     """A sink that has half of the budget in its hands leaves the other half."""
     session = Session()
     run = f"{STREAMS} {SETTINGS} {JOIN};"
-    free = session.execute(run)[-1].status.slides.report
+    free = slides_of(session.execute(run)[-1].status).report
     monkeypatch.setattr(LocalJob, "_hold", None)
     monkeypatch.setattr(RunBudget, "_emitted", lambda self: 2 << 20)
-    less = Session().execute(run)[-1].status.slides.report
+    less = slides_of(Session().execute(run)[-1].status).report
     assert less.bytes_written > free.bytes_written and less.peak_bytes <= free.peak_bytes
     assert less.peak_together <= 4 << 20
 
