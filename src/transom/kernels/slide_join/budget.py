@@ -80,6 +80,10 @@ class BudgetPool:
     def bytes(self) -> int:
         return self._emitted() + sum(state.bytes for state, _ in self._members.values())
 
+    def beside(self, state: SlideJoinState) -> int:
+        """What all but one have."""
+        return self._emitted() + sum(other.bytes for other, _ in self._members.values() if other is not state)
+
     @property
     def write_seconds(self) -> float:
         """What it took to write, whoever it was written for."""
@@ -88,7 +92,7 @@ class BudgetPool:
     def make_room(self, size: int, room: float) -> None:
         """For so many bytes more: results and windows go to disk. Unfinished slides that need a window which goes are
         put off; whose they are says so in its next turn."""
-        while self.bytes + size > room and (chosen := self.victim()) is not None:
+        while room < math.inf and self.bytes + size > room and (chosen := self.victim()) is not None:
             state, store, part = chosen
             if isinstance(part, BasicWindow):
                 state.void(part, store)
@@ -106,7 +110,7 @@ class BudgetPool:
 
     def make_room_of_results(self, room: float) -> None:
         """For groups, which stay in memory while the windows that they are made of are looked at."""
-        while self.bytes > room and (oldest := self._oldest_stored()) is not None:
+        while room < math.inf and self.bytes > room and (oldest := self._oldest_stored()) is not None:
             self._put_away(*oldest)
 
     def victim(self) -> tuple[SlideJoinState, SpillStore, Stored | BasicWindow] | None:
@@ -121,10 +125,10 @@ class BudgetPool:
 
     def note_peak(self, state: SlideJoinState, working: int, limits: MemoryLimits) -> None:
         """Of the one that works and has `working` bytes in its hands, and of all together."""
-        report = state.report
-        report.peak_bytes = max(report.peak_bytes, state.bytes + working)
-        self._peak = max(self._peak, self.bytes + working)
+        report, own = state.report, state.bytes + working
+        report.peak_bytes = max(report.peak_bytes, own)
         if limits.budget < math.inf:
+            self._peak = max(self._peak, own + self.beside(state))
             report.budget, report.peak_together = int(limits.budget), self._peak
             report.sharing = max(len(self), state.sharing)
 

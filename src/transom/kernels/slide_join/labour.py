@@ -158,7 +158,7 @@ class Labour:
             rows([run for run in older if run.te > following]),
             sum(run.bytes for run in alive),
             all(run.in_memory for run in alive),
-            self._limits.room - (self._pool.bytes - state.bytes),
+            self._limits.room - self._pool.beside(state),
             covered,
             max(-(-side.length // side.slide) for side in self._spec.sides),
         )
