@@ -35,7 +35,7 @@ from benchmarks.harness import (
 from benchmarks.overlap import burst, memory
 from benchmarks.overlap.burst import Burst
 from benchmarks.overlap.contestants import FULL, HYBRID, INCREMENTAL, LEARNING, TACTICS, Effort, measure
-from benchmarks.overlap.data import MB, Cell
+from benchmarks.overlap.data import Cell
 from benchmarks.processes import call_apart
 
 SELECTIVITY: Final = 0.05
@@ -220,16 +220,9 @@ def _memory(outcomes: Outcomes) -> Table:
             ways = ", ".join(f"{count} {way}" for way, count in sorted(figures["ways"].items()))
             names = ("input_mb", "peak_mb", "peak_over_budget_mb", "written_mb", "read_mb", "ms")
             sizes = [one.cell["budget_mb"], *(figures[name] for name in names)]
-            slide = figures["results"] * _result_bytes(one.cell["filler"]) / MB / max(figures["slides"], 1)
-            body.append([KEPT[one.cell["experiment"]], tactic, *map(short, [*sizes, slide]), ways])
-    heads = ["run", "tactic", "budget", "came in", "peak", "peak above budget", "written", "read", "ms a slide"]
-    heads += ["a slide", "ways"]
+            body.append([KEPT[one.cell["experiment"]], tactic, *map(short, sizes), ways])
+    heads = ["run", "tactic", "budget", "came in", "peak", "peak above budget", "written", "read", "ms a slide", "ways"]
     return Table("Memory of a process above what it has when idle, in MB:", heads, body)
-
-
-def _result_bytes(filler: int) -> int:
-    """Of a row of the answer, without its attempt."""
-    return 24 + (4 + filler if filler else 0)
 
 
 def _delays(outcome: Outcome) -> Table:
