@@ -159,6 +159,8 @@ class Cluster:
         self.schedule: ScheduledBatch | None = None
         """Of the next batch, where work is put in order."""
         self.side: list[pa.RecordBatch] = []
+        self.sharing = 0
+        """How many queries share a memory budget, if anybody says so."""
 
     def batch(self, tasks: Batch, now: int | None = None, at_end: Sequence[str] | None = None) -> list[pa.RecordBatch]:
         """The rows of the answer that a batch of tasks brings, of a query that is alone."""
@@ -249,7 +251,16 @@ class Cluster:
         # Where there is one partition it reads by itself, and sifts no row before it has it.
         sifts = len(self.homes) > 1 or (self._disorder is not None and self._disorder.random() < 0.5)
         follows, schedule = at_end is not None, None if sender else self.schedule
-        packer = Packer(self.layout, sender, now, follows=follows, begun=begun, sifts=sifts, schedule=schedule)
+        packer = Packer(
+            self.layout,
+            sender,
+            now,
+            follows=follows,
+            begun=begun,
+            sifts=sifts,
+            schedule=schedule,
+            sharing=self.sharing,
+        )
         if now is not None and not sender:
             for name in self.layout.sources:
                 packer.hear_of(name, at_end is None or name in at_end)

@@ -63,6 +63,8 @@ WHOLE = Size(
     memory=(
         (Cell("windows", 60_000, 1 / 120_000, 16, 100, filler=40), None),
         (Cell("results", 2_000, SELECTIVITY, 16, 100), 16),
+        (Cell("files", 1_500, SELECTIVITY, 8, 100, filler=400, sink="parquet"), 6),
+        (Cell("text", 2_000, SELECTIVITY, 8, 100, sink="jsonl"), 8),
     ),
     memory_tactics=TACTICS,
     burst=Burst(
@@ -74,7 +76,10 @@ QUICK = replace(
     WHOLE,
     rows=(250, 1_000, 2_000),
     selectivities=(0.005, 0.1),
-    memory=((Cell("windows", 30_000, 1 / 60_000, 8, 100, filler=40), None),),
+    memory=(
+        (Cell("windows", 30_000, 1 / 60_000, 8, 100, filler=40), None),
+        (Cell("files", 1_000, SELECTIVITY, 8, 100, filler=400, sink="parquet"), 6),
+    ),
     memory_tactics=(HYBRID,),
     burst=replace(WHOLE.burst, slides_before=2, slides_of_burst=5, slides_after=13),
 )
@@ -83,7 +88,12 @@ QUICK_EFFORT = Effort(slides=4, most=10, seconds=0.5)
 
 
 TIMED: Final = {"size": "rows of a stream in a basic window", "selectivity": "selectivity"}
-KEPT: Final = {"windows": "Windows do not fit into memory", "results": "Windows fit, results do not"}
+KEPT: Final = {
+    "windows": "Windows do not fit into memory",
+    "results": "Windows fit, results do not",
+    "files": "The answer goes to Parquet files, with a checkpoint",
+    "text": "The answer goes to JSON lines, with a checkpoint",
+}
 
 
 def _chosen(options: Options) -> tuple[Size, Effort]:

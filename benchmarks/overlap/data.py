@@ -34,7 +34,8 @@ Slide = list[tuple[str, pa.RecordBatch]]
 class Cell:
     """`rows` are those of one stream in a basic window; `filler` is how many bytes of text a row has besides.
 
-    The budget is in MB, the speed of the disk in MB a second; MB are those of SET, 2^20 bytes.
+    The budget is in MB, the speed of the disk in MB a second; MB are those of SET, 2^20 bytes. The answer goes to files
+    of a format (`sink`), or to a function.
     """
 
     experiment: str
@@ -43,6 +44,7 @@ class Cell:
     budget_mb: float
     disk_mb_s: float
     filler: int = 0
+    sink: str = ""
 
     @property
     def x(self) -> float:

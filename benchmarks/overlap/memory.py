@@ -1,15 +1,18 @@
 """The budget as a contract: a run in a process of its own, which watches its own memory.
 
 The streams make their own rows, are read in batches as for any user, and bring more than ten times what the budget
-holds; windows alone do not fit. A thread looks at the memory of the process every two milliseconds.
+holds; windows alone do not fit. A thread looks at the memory of the process every two milliseconds. The answer goes to
+a function; or to files, with a checkpoint, and then a slide is larger than the budget by far.
 """
 
 from __future__ import annotations
 
 import gc
+import tempfile
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -17,6 +20,8 @@ from benchmarks.harness import digits
 from benchmarks.meters import anonymous_bytes
 from benchmarks.overlap.contestants import Contestant, estimated
 from benchmarks.overlap.data import MB, Cell
+from transom.program.slides import SlideStatus
+from transom.session import Session
 
 LEAST_INPUT: Final = 10
 """What comes in is at least so many budgets."""
@@ -60,19 +65,20 @@ def slides_for(cell: Cell) -> int:
 def watched(fields: dict[str, Any], tactic: str, slides: int) -> dict[str, Any]:
     """Of a cell, by its fields: the most anonymous memory above that of the idle process, and what slides took."""
     cell = Cell(**fields)
-    small = replace(cell, rows=min(_WARMING, cell.rows), budget_mb=4, disk_mb_s=10_000)
-    _contestant(small, tactic, 8).query.run()
+    run = _to_files if cell.sink else _to_a_function
+    run(
+        replace(cell, rows=min(_WARMING if not cell.sink else 500, cell.rows), budget_mb=4, disk_mb_s=10_000), tactic, 8
+    )
     gc.collect()
     idle = anonymous_bytes()
-    contestant = _contestant(cell, tactic, slides)
     started = time.perf_counter()
     with Watch() as watch:
-        contestant.query.run()
+        found, results, written = run(cell, tactic, slides)
     seconds = time.perf_counter() - started
-    found = contestant.slides()
     report = found.report
     budget = cell.budget_mb * MB
     return {
+        "answer_mb": digits(written / MB),
         "input_mb": digits(2 * slides * cell.rows * cell.row_bytes / MB),
         "peak_mb": digits((watch.peak - idle) / MB),
         "peak_over_budget_mb": digits((watch.peak - idle - budget) / MB),
@@ -82,11 +88,30 @@ def watched(fields: dict[str, Any], tactic: str, slides: int) -> dict[str, Any]:
         "read_mb": digits(report.bytes_read / MB),
         "slides": report.complete,
         "ways": dict(report.tactics),
-        "results": contestant.results,
+        "results": results,
         "ms": digits(1e3 * seconds / max(report.complete, 1)),
         "estimates": estimated(found.estimates),
     }
 
 
-def _contestant(cell: Cell, tactic: str, slides: int) -> Contestant:
-    return Contestant(cell, tactic, f"{cell.generated(slides)} SET batch_rows = {BATCH_ROWS};")
+def _to_a_function(cell: Cell, tactic: str, slides: int) -> tuple[SlideStatus, int, int]:
+    contestant = Contestant(cell, tactic, _declared(cell, slides))
+    contestant.query.run()
+    return contestant.slides(), contestant.results, 0
+
+
+def _to_files(cell: Cell, tactic: str, slides: int) -> tuple[SlideStatus, int, int]:
+    """How the slides were made, how many rows were emitted, and the bytes of the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        sink = f"CREATE SINK out WITH (connector = 'files', path = '{out}', format = '{cell.sink}');"
+        settings = f"SET slide_join = '{tactic}'; {cell.settings}"
+        text = f"{_declared(cell, slides)} {settings} {sink} INSERT INTO out {cell.query};"
+        status = Session().execute(text, checkpoint=f"{folder}/kept", end=True)[-1].status
+        assert status is not None and status.slides is not None
+        written = sum(part.stat().st_size for part in out.glob("part-*"))
+        return status.slides, status.rows_out - status.slides.report.complete, written
+
+
+def _declared(cell: Cell, slides: int) -> str:
+    return f"{cell.generated(slides)} SET batch_rows = {BATCH_ROWS};"

@@ -114,7 +114,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         ["buffer", "5000", "how many rows of each side may wait for it"],
         ["step_budget", "50 MILLISECOND", "the time of a step for such work"],
         ["slide_join", "auto", "the tactic of joins of windows that slide, emitted by RSTREAM"],
-        ["memory", "none", "what such a join keeps to; the rest is on disk"],
+        ["memory", "none", "what such joins of a run keep to; the rest is on disk"],
         [
             "put_off",
             "none",

@@ -9,7 +9,15 @@ _SECONDS = (1, 2, 2, 3, 4)
 
 
 class SlideJoins(Generator):
+    slides: tuple[int, ...] = _SECONDS
+
     def statement(self) -> str:
+        body, columns = self.join_of_slides()
+        items, _ = self.items(columns)
+        return f"RSTREAM(SELECT {items} {body});"
+
+    def join_of_slides(self) -> tuple[str, list[Column]]:
+        """What is joined from FROM on, and the columns of all inputs."""
         count = self.pick((2, 2, 2, 3, 3, 4))
         keys = self.pick(_SETS)
         self.noted.operators.add(f"slide join of {count} on {', '.join(keys)}")
@@ -35,9 +43,8 @@ class SlideJoins(Generator):
             conditions.append(self.predicate([column for own in columns for column in own], 1))
             self.noted.operators.add("predicate")
         self.random.shuffle(conditions)
-        items, _ = self.items([column for own in columns for column in own])
         parts = ", ".join(f"{source.text} AS {alias}" for source, alias in zip(sources, aliases, strict=True))
-        return f"RSTREAM(SELECT {items} FROM {parts} WHERE {' AND '.join(conditions)});"
+        return f"FROM {parts} WHERE {' AND '.join(conditions)}", [column for own in columns for column in own]
 
     def input(self, window: str, keys: tuple[str, ...]) -> Source:
         columns = tuple(Column(*column) for column in STREAM_COLUMNS)
@@ -51,4 +58,37 @@ class SlideJoins(Generator):
     def sliding(self) -> str:
         self.noted.windows.add("slide")
         length = self.pick((*_SECONDS, 5, 7, 8, 12))
-        return f"[RANGE {length} SECONDS SLIDE {self.pick(_SECONDS)} SECONDS]"
+        return f"[RANGE {length} SECONDS SLIDE {self.pick(self.slides)} SECONDS]"
+
+
+class GroupedSlideJoins(SlideJoins):
+    """GROUP BY or DISTINCT over such a join, or over its slides as another query takes them."""
+
+    def statement(self) -> str:
+        through = self.chance(25)
+        self.slides = (2, 4) if through else _SECONDS  # more than a tick apart, whatever that is
+        body, columns = self.join_of_slides()
+        if not through and self.chance(20):
+            self.noted.operators.add("distinct slides")
+            items, _ = self.items(columns, most=2)
+            return f"RSTREAM(SELECT DISTINCT {items} {body});"
+        if through:
+            self.noted.operators.add("groups of slides")
+            change = self.pick(("RSTREAM", "ISTREAM"))
+            items, out = self.items(columns, most=3)
+            columns = list(out)
+            body = f"FROM (RSTREAM(SELECT {items} {body})) [NOW]"
+        else:
+            change = "RSTREAM"
+        keys = self.keys(tuple(columns))
+        calls = [call for call, _ in self.calls([column for column in columns if column.type != "text"] or keys)]
+        calls = [call for call in calls if not ("text" in self.types_in(call, columns) and call[:3] in ("MIN", "MAX"))]
+        named = [f"{each} AS r{i}" for i, each in enumerate([*(key.name for key in keys), *calls])]
+        having = " HAVING COUNT(*) > 1" if self.chance(25) else ""
+        self.noted.operators.add("slides in groups")
+        by = ", ".join(key.name for key in keys)
+        return f"{change}(SELECT {', '.join(named)} {body} GROUP BY {by}{having});"
+
+    @staticmethod
+    def types_in(call: str, columns: list[Column]) -> set[str]:
+        return {column.type for column in columns if f"({column.name})" in call}

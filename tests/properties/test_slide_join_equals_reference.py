@@ -17,7 +17,7 @@ from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
-from tests.properties.slide_join_queries import SlideJoins
+from tests.properties.slide_join_queries import GroupedSlideJoins, SlideJoins
 from tests.properties.streams import cut
 from transom.kernels.slide_join import combine, labour, sorted_run
 from transom.pipeline import fragment_partition
@@ -31,17 +31,20 @@ EXAMPLES = examples(by_day=5, at_night=400)
 BUDGETS = (300, 1_500, 4_000, 12_000, 60_000)
 
 
-def test_every_tactic_equals_the_reference_within_any_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "queries"), [("slide join", SlideJoins), ("grouped slide join", GroupedSlideJoins)])
+def test_every_tactic_equals_the_reference_within_any_budget(
+    name: str, queries: type[SlideJoins], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lively: Counter[str] = Counter()
     ways: Counter[str] = Counter()
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
 
-    @over_seeds("slide join", EXAMPLES)
+    @over_seeds(name, EXAMPLES)
     def check(seed: int) -> None:
-        random = Random(f"slide join {seed}")
+        random = Random(f"{name} {seed}")
 
         def statement() -> tuple[str, Noted]:
-            generator = SlideJoins(random, repeats=15)
+            generator = queries(random, repeats=15)
             return generator.statement(), generator.noted
 
         example = lively_example(random, statement)

@@ -93,10 +93,12 @@ def test_every_slide_is_completed_once(arriving: bool, monkeypatch: pytest.Monke
         layout = Layout(plan(node, catalogue), catalogue, "changes", 2)
         with closing(Cluster(layout, disorder)) as cluster:
             now = heard = START
+            others = Random(f"others {seed}")
 
             def batch(pushes: list[Push]) -> None:
                 nonlocal heard
                 heard = now
+                cluster.sharing = others.choice([0, 0, 1, 2, 3])  # queries come and go
                 for rows in cluster.batch([pushes], now, list(names)):
                     slides.add(rows)
 
@@ -133,6 +135,8 @@ def test_every_slide_is_completed_once(arriving: bool, monkeypatch: pytest.Monke
             assert not state.works and not state.windows and not state.stored
             assert state.report.put_off == len(slides.voided) == state.report.completed_later
             seen["put off"] += len(slides.voided) > 0
+            seen["shared"] += state.report.sharing > 1
+            seen["groups"] += "GROUP BY" in query
         expected = evaluate(*bound(TIMED, names, query), taken)
         wrong = difference(expected, slides.history())
         assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
@@ -140,7 +144,8 @@ def test_every_slide_is_completed_once(arriving: bool, monkeypatch: pytest.Monke
 
     check()
     assert arriving or seen["left at the end"], seen
-    assert seen["left"] and seen["idle"] and seen["put off"] and seen["lively"] >= EXAMPLES // 5, seen
+    assert seen["left"] and seen["idle"] and seen["put off"] and seen["shared"] and seen["groups"], seen
+    assert seen["lively"] >= EXAMPLES // 5, seen
 
 
 def test_in_one_process_too(monkeypatch: pytest.MonkeyPatch) -> None:

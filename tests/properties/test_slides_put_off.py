@@ -21,6 +21,7 @@ from tests.run_locally import batch_of
 from transom.core.time import SECOND, to_datetime
 from transom.cql.statements import parse_statements
 from transom.kernels.slide_join import labour
+from transom.kernels.slide_join.budget import RunBudget
 from transom.pipeline.driver import Pipeline
 from transom.plan.algebra import Node
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
@@ -28,9 +29,10 @@ from transom.planner import slide_join
 from transom.planner.plan import plan
 from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.evaluate import evaluate
-from transom.runtimes.reference.history import difference
+from transom.runtimes.reference.history import History, difference
 
 EXAMPLES = examples(by_day=8, at_night=400)
+BUDGETS = (500, 1_500, 4_000, 20_000)
 START = 1_700_000_000 * SECOND
 ARRIVING = "CREATE STREAM {name} (k INTEGER, x INTEGER) WITH (time = 'arrival');"
 TIMED = "CREATE STREAM {name} (ts TIMESTAMP INVISIBLE, k INTEGER, x INTEGER, WATERMARK FOR ts AS ts);"
@@ -73,17 +75,24 @@ def query_of(random: Random) -> tuple[str, str]:
 def above(slides: str) -> str:
     """The slides, or what another query makes of them; which, is decided by their text."""
     change = Random(slides).choice(["", "", "ISTREAM", "RSTREAM"])
+    if Random(f"{slides} grouped").random() < 0.4:
+        change, calls = change or "RSTREAM", "COUNT(*) AS n, SUM(ax) AS s, MAX(ax) AS m"
+        return f"{change}(SELECT bx, {calls} FROM ({slides}) [NOW] WHERE ax <> 3 GROUP BY bx HAVING SUM(ax) <> 4);"
     return f"{change}(SELECT ax + bx AS x, bx FROM ({slides}) [NOW] WHERE ax <> 3);" if change else f"{slides};"
 
 
 class Trial:
     """One run of a query, whose rows are noted with the times that they were stamped with."""
 
-    def __init__(self, random: Random, names: str, query: str, tactic: str) -> None:
+    def __init__(
+        self, random: Random, names: str, query: str, tactic: str, memory: int, budget: RunBudget | None = None
+    ) -> None:
         self.random = random
         self.names = names
+        self.text = query
         self.query, self.catalogue = bound(ARRIVING, names, query)
-        self.catalogue.options.update(slide_join=tactic, memory=random.choice([500, 1_500, 4_000, 20_000]))
+        self.catalogue.options.update(slide_join=tactic, memory=memory)
+        self.budget = budget
         self.operator = plan(self.query, self.catalogue)
         self.clock = BusyClock(START, random.choice([1_000, 100_000, 300_000, 700_000]))
         self.reported = EmittedSlides()
@@ -92,24 +101,44 @@ class Trial:
         self.pipeline = self._made()
 
     def _made(self) -> Pipeline:
-        pipeline = self.open_ones.enter_context(closing(Pipeline(self.operator, self.catalogue)))
+        pipeline = self.open_ones.enter_context(closing(Pipeline(self.operator, self.catalogue, budget=self.budget)))
         pipeline.clock = self.clock
         return pipeline
 
     def run(self) -> None:
         with self.open_ones:
             for _ in range(self.random.randint(10, 30)):
-                self.push(self.random.choice(self.names), self.random.choice([1, 1, 3, 12]))
-                self.clock.now += self.random.choice([0, 0, 200_000, 1_500_000])
-                for _ in range(self.random.choice([0, 0, 1, 5])):
-                    output = self.pipeline.idle()
-                    if output is not None:
-                        self.reported.add(output.rows)
+                self.go_on()
                 if self.random.random() < 0.1:
                     self.restart()
-            for name in self.names:
-                self.pipeline.end(name)
-            self.advance()
+            self.finish()
+
+    def go_on(self) -> None:
+        """Rows of one stream, and some time in which nothing comes."""
+        self.push(self.random.choice(self.names), self.random.choice([1, 1, 3, 12]))
+        self.clock.now += self.random.choice([0, 0, 200_000, 1_500_000])
+        for _ in range(self.random.choice([0, 0, 1, 5])):
+            output = self.pipeline.idle()
+            if output is not None:
+                self.reported.add(output.rows)
+
+    def finish(self) -> None:
+        for name in self.names:
+            self.pipeline.end(name)
+        self.advance()
+
+    def check(self) -> History:
+        """What was called complete equals the reference, and nothing is left."""
+        expected = evaluate(*bound(TIMED, self.names, self.text), self.stamped)
+        wrong = difference(expected, self.reported.history())
+        assert wrong is None, f"{self.text}\n(first: reference, second: the engine)\n{wrong}"
+        assert not self.reported.unfinished
+        state = slide_state(self.pipeline)
+        assert not state.works and not state.windows and not state.stored
+        report = state.report
+        assert report.put_off == len(self.reported.voided) == report.completed_later
+        assert report.complete == len(self.reported.complete)
+        return expected
 
     def push(self, name: str, count: int) -> None:
         definition = self.catalogue.relations[name]
@@ -144,24 +173,18 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
     def check(seed: int) -> None:
         random = Random(f"put off {seed}")
         names, query = query_of(random)
-        trial = Trial(random, names, query, random.choice(TACTICS))
+        trial = Trial(random, names, query, random.choice(TACTICS), random.choice(BUDGETS))
         monkeypatch.setattr(labour, "UNIT_ROWS", random.choice([1, 4, 1 << 16]))
         trial.run()
-        expected = evaluate(*bound(TIMED, names, query), trial.stamped)
-        wrong = difference(expected, trial.reported.history())
-        assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
-        assert not trial.reported.unfinished
-        state = slide_state(trial.pipeline)
-        assert not state.works and not state.windows and not state.stored
-        report = state.report
-        assert report.put_off == len(trial.reported.voided) == report.completed_later
-        assert report.complete == len(trial.reported.complete)
+        expected = trial.check()
+        report = slide_state(trial.pipeline).report
         seen["put off"] += bool(report.put_off)
         seen["through another query"] += "[NOW]" in query
         seen["above a join"] += "AS v" in query
+        seen["groups put off"] += "GROUP BY" in query and bool(report.put_off)
         seen["rows that were void"] += report.put_off
         seen["lively"] += len(expected.instants) > 3
 
     check()
-    assert seen["through another query"] and seen["above a join"], seen
+    assert seen["through another query"] and seen["above a join"] and seen["groups put off"], seen
     assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] >= EXAMPLES // 5, seen

@@ -24,6 +24,7 @@ from transom.cql.statements import parse_statements
 from transom.kernels.lifetimes import EndRun
 from transom.kernels.row_store import FixedColumn
 from transom.kernels.slide_join.memory import SlideWork
+from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.consumer_runner import ConsumerState
 from transom.pipeline.driver import Pipeline
@@ -119,14 +120,16 @@ def running_partitions() -> Pipeline:
 
 
 def running_slides() -> Pipeline:
-    """A join reported slide by slide, of which something is on disk and a slide is put off."""
+    """Groups of a join reported slide by slide, of which something is on disk and a slide is put off and half made."""
     windows = "s [RANGE 6 SECONDS SLIDE 2 SECONDS]"
-    text = f"RSTREAM(SELECT a.k FROM {windows} AS a, {windows} AS b WHERE a.k = b.k)"
+    text = f"RSTREAM(SELECT a.k, COUNT(*) AS n FROM {windows} AS a, {windows} AS b WHERE a.k = b.k GROUP BY a.k)"
     pipeline = running(f"SET slide_join = 'incremental'; SET memory = '4 MB'; {text}", "changes", 14)
     state = slide_state(pipeline)
     assert state.reader is not None
     next(state.runs).spill(state.reader)
-    state.works.append(SlideWork(state.at, put_off=True))
+    (kernel,) = (each for kernels in pipeline.part._kernels for each in kernels if isinstance(each, SlideJoinKernel))
+    assert kernel.spec.fold is not None
+    state.works.append(SlideWork(state.at, put_off=True, groups=kernel.spec.fold.start()))
     return pipeline
 
 

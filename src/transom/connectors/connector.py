@@ -204,7 +204,8 @@ class Opening:
     need be staged for them. `snapshots`: every epoch brings the whole answer anew, by `replace`. `form` is how the
     answer is written, by its emit mode or as "stream"; None: these are rows that were rejected. `key`: these columns
     name a row, and changes come net, one an epoch of each value of them: + is the row that it has from now on, - says
-    that it has none.
+    that it has none. `hold`: the query keeps to a memory budget, and the sink is to have no more than about so many
+    bytes of its rows in memory, if it can be rid of them before the epoch ends.
     """
 
     schema: pa.Schema
@@ -213,6 +214,7 @@ class Opening:
     snapshots: bool = False
     form: str | None = None
     key: tuple[str, ...] | None = None
+    hold: int | None = None
 
 
 @dataclass(frozen=True)
@@ -249,6 +251,12 @@ class Sink(ABC):
     def full(self) -> bool:
         """Whether it shows no more rows, whatever comes, so that nothing is gained by going on."""
         return False
+
+    @property
+    def held_bytes(self) -> int:
+        """Of rows that wait in memory to be written, or for the commit of their epoch; they count towards the memory
+        budget of the query. Where they become too many, and the run has no checkpoint, the epoch ends."""
+        return 0
 
     @property
     def tasks(self) -> TaskWriter | None:

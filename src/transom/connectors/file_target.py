@@ -32,23 +32,26 @@ class FileTarget:
     file: str | None
     folder: str
     within: Within | None = None
+    hold: int | None = None
 
     @staticmethod
-    def of(properties: dict[str, str], schema: pa.Schema, within: Within | None = None) -> FileTarget:
-        """The target of rows of `schema`, whose names become unique if they are not."""
+    def of(
+        properties: dict[str, str], schema: pa.Schema, within: Within | None = None, hold: int | None = None
+    ) -> FileTarget:
+        """The target of rows of `schema`, whose names become unique if they are not; for `hold` see `Opening`."""
         read = read_sink_properties(properties, within)
         names = unique_names(schema.names)
         unique = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
         path = absolute_path(read.path)
         if _is_folder(read.path):
-            return FileTarget(read, unique, None, path, within)
+            return FileTarget(read, unique, None, path, within, hold)
         if is_remote(path):
-            return FileTarget(read, unique, path, os.path.dirname(path), within)
+            return FileTarget(read, unique, path, os.path.dirname(path), within, hold)
         folder = hidden(path, ".parts")
         if within is not None:
             within.check(folder)
             within.check(hidden(path, ".more"))
-        return FileTarget(read, unique, path, folder, within)
+        return FileTarget(read, unique, path, folder, within, hold)
 
     def checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.types != self.schema.types:
@@ -58,7 +61,7 @@ class FileTarget:
     def open(self, path: str) -> PartWriter:
         if self.within is not None:
             self.within.check(path)  # again: what is there by now may be a link
-        return open_part(path, self.schema, self.properties)
+        return open_part(path, self.schema, self.properties, hold=self.hold)
 
     def replace(self, batch: pa.RecordBatch) -> None:
         """The rows as the one file of the sink."""

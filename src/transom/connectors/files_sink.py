@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -23,11 +23,15 @@ from transom.connectors.part_writers import PartWriter
 from transom.connectors.sink_folder import SinkFolder, reject_lost
 from transom.core.location import Within
 
+MOST_GROUPS: Final = 512
+"""Of rows in a file, within a memory budget."""
+
 
 class FileSink(Sink):
     """Writes batches of `schema`. `parts` is the number of parts that are committed already, by the log of `run`.
 
-    None is a run whose log was not found: a new one. An epoch with rows is a part.
+    None is a run whose log was not found: a new one. An epoch with rows is a part; with a bound on what the sink may
+    `hold` in memory a large one is several.
     """
 
     snapshots = True
@@ -40,13 +44,16 @@ class FileSink(Sink):
         parts: int | None = None,
         run: str | None = None,
         within: Within | None = None,
+        hold: int | None = None,
     ) -> None:
-        self._target = FileTarget.of(properties, schema, within)
+        self._target = FileTarget.of(properties, schema, within, hold)
         self._folder = self._target.folder
         self._parts = parts or 0
         self._run = run
         self._writer: PartWriter | None = None
-        self._prepared: str | None = None
+        self._written: list[str] = []
+        """Files of the epoch that are whole: what is in a file is described in memory until it is."""
+        self._prepared: list[str] = []
         self._staged: str | None = None
         self._replaced = False
         file = self._target.file
@@ -69,21 +76,28 @@ class FileSink(Sink):
     def parts(self) -> int:
         return self._parts
 
+    @property
+    def held_bytes(self) -> int:
+        return 0 if self._writer is None else self._writer.held_bytes
+
     def write(self, batch: pa.RecordBatch) -> None:
         batch = self._target.checked(batch)
         if not len(batch):
             return
         with self._target.errors():
-            if self._prepared is not None:
+            if self._prepared:
                 self._commit()
             if self._writer is None:
-                self._writer = self._target.open(hidden(self._path(self._parts), ".new"))
+                number = self._parts + len(self._written)
+                self._writer = self._target.open(hidden(self._path(number), ".new"))
             self._writer.write(batch)
+            if self._target.hold is not None and self._writer.groups >= MOST_GROUPS:
+                self._finish_file()
 
     def prepare(self, epoch: int) -> Any:
         """Puts what was written on disk, still unseen, and says how many parts there will be after the commit."""
         self._put_on_disk()
-        return {"parts": self._parts + (self._prepared is not None)}
+        return {"parts": self._parts + len(self._prepared)}
 
     def commit(self, epoch: int, token: Any) -> None:
         """Shows what was prepared as the next part; without rows there is none.
@@ -92,18 +106,23 @@ class FileSink(Sink):
         """
         self._commit()
 
-    def _put_on_disk(self) -> None:
+    def _finish_file(self) -> None:
         if self._writer is not None:
             with self._target.errors():
                 self._writer.close()
-            self._prepared, self._writer = self._writer.path, None
+            self._written.append(self._writer.path)
+            self._writer = None
+
+    def _put_on_disk(self) -> None:
+        self._finish_file()
+        self._prepared, self._written = [*self._prepared, *self._written], []
 
     def _commit(self) -> None:
-        if self._prepared is not None:
+        while self._prepared:
             with self._target.errors():
-                self._marked.clear(kept=[os.path.basename(self._prepared)])
-                commit_file(self._prepared, self._path(self._parts))
-            self._prepared = None
+                self._marked.clear(kept=[os.path.basename(path) for path in self._prepared])
+                commit_file(self._prepared[0], self._path(self._parts))
+            del self._prepared[0]
             self._parts += 1
         if self._staged is not None:
             with self._target.errors():
@@ -127,6 +146,10 @@ class FileSink(Sink):
                 self._writer.abort()
                 os.unlink(self._writer.path)
             self._writer = None
+        for path in self._written:
+            with self._target.errors():
+                os.unlink(path)
+        self._written = []
 
     def close(self) -> None:
         self._put_on_disk()

@@ -153,7 +153,7 @@ def _files_sink(declared: SinkDeclaration, opening: Opening) -> Sink:
         snapshots = opening.snapshots
         return BatchFiles(properties, schema, done=done, planned=planned, snapshots=snapshots, run=run, within=within)
     parts = None if resume is None else int(resume.token["parts"])
-    return FileSink(properties, schema, parts=parts, run=run, within=within)
+    return FileSink(properties, schema, parts=parts, run=run, within=within, hold=opening.hold)
 
 
 def _check_folder(declared: SinkDeclaration) -> None:

@@ -18,6 +18,12 @@ from transom.connectors.storage import WriteFile, create_file
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 
+_COPIED_ROWS: Final = 4_096
+"""Rows that are copied at a time within a memory budget."""
+
+_TEXT_TIMES: Final = 16
+"""Rows take so many times their bytes while they become text, about."""
+
 _SAMPLE: Final = 2048
 """So many rows tell whether the values of a column come again."""
 
@@ -26,6 +32,11 @@ class PartWriter(Protocol):
     path: str
     size: int
     """How many bytes it has, when it is closed."""
+
+    held_bytes: int
+    """Of rows that were given to it and wait in memory."""
+    groups: int
+    """How many groups of rows it has, each of which is described in memory until it is closed."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
@@ -38,12 +49,14 @@ class PartWriter(Protocol):
         ...
 
 
-def open_part(path: str, schema: pa.Schema, properties: FileProperties, file: WriteFile | None = None) -> PartWriter:
-    """Writes to the path, or to a file that is open already."""
+def open_part(
+    path: str, schema: pa.Schema, properties: FileProperties, file: WriteFile | None = None, hold: int | None = None
+) -> PartWriter:
+    """Writes to the path, or to a file that is open already; with about `hold` bytes in memory at most."""
     file = create_file(path) if file is None else file
     if properties.format == "parquet":
-        return ParquetPart(path, file, schema)
-    return TextPart(path, file, schema, properties)
+        return ParquetPart(path, file, schema, hold)
+    return TextPart(path, file, schema, properties, hold)
 
 
 def append_part(writer: PartWriter, path: str) -> None:
@@ -52,16 +65,20 @@ def append_part(writer: PartWriter, path: str) -> None:
         writer.append(path)
     else:
         with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as part:
-            for batch in part.iter_batches(_GROUP_ROWS):
+            rows = _GROUP_ROWS if not isinstance(writer, ParquetPart) or writer.hold is None else _COPIED_ROWS
+            for batch in part.iter_batches(rows):
                 writer.write(batch)
 
 
 class TextPart:
     """CSV with a header, or JSON lines."""
 
-    def __init__(self, path: str, file: WriteFile, schema: pa.Schema, properties: FileProperties) -> None:
+    def __init__(
+        self, path: str, file: WriteFile, schema: pa.Schema, properties: FileProperties, hold: int | None = None
+    ) -> None:
         self.path = path
-        self.size = 0
+        self.size = self.held_bytes = self.groups = 0
+        self._hold = hold
         self._names = schema.names
         self._delimiter = properties.delimiter_of(path) if properties.format == "csv" else None
         self._null = properties.null
@@ -70,10 +87,15 @@ class TextPart:
         self._file.sink.write(self._header)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self._delimiter is None:
-            self._file.sink.write(json_text(batch, self._names))
-        else:
-            self._file.sink.write(csv_text(batch, self._delimiter, self._null))
+        rows = len(batch)
+        if self._hold is not None:
+            rows = max(self._hold * rows // (_TEXT_TIMES * max(batch.nbytes, 1)), 1)
+        for first in range(0, len(batch), max(rows, 1)):
+            some = batch.slice(first, rows)
+            if self._delimiter is None:
+                self._file.sink.write(json_text(some, self._names))
+            else:
+                self._file.sink.write(csv_text(some, self._delimiter, self._null))
 
     def abort(self) -> None:
         self._file.abort()
@@ -90,9 +112,11 @@ class TextPart:
 class ParquetPart:
     """Small batches are gathered into row groups of a size that readers like; by the first, columns are encoded."""
 
-    def __init__(self, path: str, file: WriteFile, schema: pa.Schema) -> None:
+    def __init__(self, path: str, file: WriteFile, schema: pa.Schema, hold: int | None = None) -> None:
         self.path = path
-        self.size = 0
+        self.size = self.held_bytes = self.groups = 0
+        self.hold = hold
+        self._most = _GROUP_BYTES if hold is None else min(hold, _GROUP_BYTES)
         self._schema = schema
         self._file = file
         self._writer: pyarrow.parquet.ParquetWriter | None = None
@@ -100,10 +124,8 @@ class ParquetPart:
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._waiting.append(batch)
-        if (
-            sum(len(waiting) for waiting in self._waiting) >= _GROUP_ROWS
-            or sum(waiting.nbytes for waiting in self._waiting) >= _GROUP_BYTES
-        ):
+        self.held_bytes += batch.nbytes
+        if sum(len(waiting) for waiting in self._waiting) >= _GROUP_ROWS or self.held_bytes >= self._most:
             self._write_group()
 
     def abort(self) -> None:
@@ -119,7 +141,8 @@ class ParquetPart:
             )
         if len(group):
             self._writer.write_table(group)
-            self._waiting = []
+            self._waiting, self.held_bytes = [], 0
+            self.groups += 1
         return self._writer
 
     def close(self) -> None:

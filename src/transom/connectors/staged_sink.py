@@ -31,6 +31,7 @@ class StagedSink(Sink):
         self.run = declared.run or uuid.uuid4().hex
         self._staging = None if opening.replayed else declared.staging
         self._staged_rows: list[pa.RecordBatch] = []
+        self._staged_bytes = 0
         self._staged_file: tuple[str, WriteFile, pa.ipc.RecordBatchFileWriter] | None = None
         if self._staging is not None and is_remote(self._staging):
             self._tidy(self._staging, None if opening.resume is None else opening.resume.token)
@@ -40,11 +41,16 @@ class StagedSink(Sink):
         """Write the rows in one transaction that also writes the number of the epoch, by the run; and do nothing if
         this number, or a higher one, has been written by the run before."""
 
+    @property
+    def held_bytes(self) -> int:
+        return self._staged_bytes
+
     def write(self, batch: pa.RecordBatch) -> None:
         if not len(batch):
             return
         if self._staging is None:
             self._staged_rows.append(batch)
+            self._staged_bytes += batch.nbytes
             return
         with _errors(self._staging):
             if self._staged_file is None:
@@ -86,10 +92,10 @@ class StagedSink(Sink):
                     os.unlink(path)
         elif self._staged_rows:
             self.transact(epoch, self._staged_rows)
-            self._staged_rows = []
+            self._staged_rows, self._staged_bytes = [], 0
 
     def abort(self, epoch: int) -> None:
-        self._staged_rows = []
+        self._staged_rows, self._staged_bytes = [], 0
         if self._staged_file is not None:
             path, file, writer = self._staged_file
             self._staged_file = None

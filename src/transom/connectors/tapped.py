@@ -135,6 +135,10 @@ class TappedSink(Sink):
         return self._sink.full
 
     @property
+    def held_bytes(self) -> int:
+        return self._sink.held_bytes
+
+    @property
     def tasks(self) -> TaskWriter | None:
         return self._sink.tasks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from transom.kernels.worker_pool import WorkerPool
 from transom.state.open_ids import OpenIdPool
 from transom.state.spill import SpillStore
 
+if TYPE_CHECKING:
+    from transom.kernels.slide_join.budget import BudgetPool
+
 
 @dataclass(frozen=True)
 class Step:
@@ -27,8 +30,9 @@ class Step:
     there. `worker_pool` are threads for kernels that say `uses_worker_pool`; without one, everything is done by the
     caller. `spill` is room on disk for those that keep to a memory budget. `emit_rows` takes rows of the answer before
     the step is over, where there is somebody to take them. `clock` is there if rows are stamped on arrival: they do not
-    wait. `decisions` is there if the step may have to be taken again: what is measured decides through it alone.
-    `last_row` is the greatest instant of a row that has come, of any input.
+    wait. `budget` is who keeps to a memory budget together; where they are in other places, so many are `sharing` it
+    (0: as many as in the step before). `decisions` is there if the step may have to be taken again: what is measured
+    decides through it alone. `last_row` is the greatest instant of a row that has come, of any input.
     """
 
     before: int
@@ -38,6 +42,8 @@ class Step:
     horizon: int = FOREVER
     worker_pool: WorkerPool | None = None
     spill: SpillStore | None = None
+    budget: BudgetPool | None = None
+    sharing: int = 0
     emit_rows: Callable[[StreamDelta], None] | None = None
     clock: Callable[[], int] | None = None
     decisions: Decisions | None = None

@@ -25,6 +25,7 @@ from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.nested import held_rows
 from transom.kernels.operator import Operator, scanned
+from transom.kernels.slide_join.budget import RunBudget
 from transom.pipeline import registry
 from transom.pipeline.admission import InputGate, Ledger, RejectedRows, reject_lacking
 from transom.pipeline.answer import output_key
@@ -78,6 +79,7 @@ class Pipeline:
     """A query made of the operators of a physical plan, in so many partitions.
 
     In one partition all of the plan is one stage. In several there are stages for its fragments (`partitions.py`).
+    `budget` is that of the run, for queries that keep to one together.
     """
 
     def __init__(
@@ -88,7 +90,9 @@ class Pipeline:
         *,
         home: str | None = None,
         partitions: int = 1,
+        budget: RunBudget | None = None,
     ) -> None:
+        budget = budget or RunBudget()
         self.root = root
         self.taker: Callable[[pa.RecordBatch], None] | None = None
         self.clock: Callable[[], int] | None = None
@@ -102,12 +106,15 @@ class Pipeline:
         scans = [o for o in self.operators if isinstance(o.node, StreamScan | TableScan)]
         self._spread: Partitions | None = None
         if partitions > 1 and kept_together(root) is None:
-            self._spread = Partitions(Layout(root, catalogue, emit, partitions), catalogue)
+            self._spread = Partitions(Layout(root, catalogue, emit, partitions), catalogue, budget)
             self._stages = [each.stage for each in self._spread.all]
         else:
             channels = {(id(o), 0): scanned(o) for o in scans}
             store, finals = store_of(catalogue, home), seen_at_the_end(root, emit)
-            whole = Part(self.operators, channels, catalogue, self.tick, whole=True, store=store, finals=finals)
+            pool = budget.pool(0, 1)
+            whole = Part(
+                self.operators, channels, catalogue, self.tick, whole=True, store=store, finals=finals, pool=pool
+            )
             self.operators = whole.operators
             self._stages = [Stage(whole, output, root)]
         self._parts = [stage.part for stage in self._stages]
@@ -130,6 +137,11 @@ class Pipeline:
         self._changing = [name for name, each in inputs.items() if isinstance(each.definition, TableDefinition)]
         self._no_step = Step(0, 0, 0, OpenIdPool())
         self._state = self._start(self.gates.state)
+        self._attach()
+
+    def _attach(self) -> None:
+        for part, memory in self._hosted:
+            part.attach(memory.part)
 
     def _start(self, gates: InputGatesState) -> PipelineState:
         return PipelineState(
@@ -360,8 +372,7 @@ class Pipeline:
             self._check(saved["state"])
         self._state = saved["state"]
         self.gates.state = self._state.gates
-        for part, memory in self._hosted:
-            part.attach(memory.part)
+        self._attach()
         self.begin()
 
     def _check(self, saved: PipelineState) -> None:

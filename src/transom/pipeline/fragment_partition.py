@@ -127,6 +127,7 @@ class FragmentPartition:
         self.decisions = Decisions()
         self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000
         self._heard_at: int | None = None
+        self._sharing = 0
         self._follows = False
         self._nothing: dict[pa.DataType, pa.Array] = {}
 
@@ -267,6 +268,7 @@ class FragmentPartition:
             if part.kind in _JUDGED:
                 rows[part.about["channel"], part.about["sender"], part.about.get("source_partition")].append(part)
         seen = [part for part in parts if part.kind == "seen"]
+        self._sharing = max((part.about["sharing"] for part in seen), default=0)
         self._reject_after_the_end(seen)
         for source in set(self.source_of.values()):
             of_source = {part.about["source_partition"] for part in seen if part.about["source"] == source}
@@ -451,7 +453,14 @@ class FragmentPartition:
         for at in self._stops(before, frontier):
             open_ids, last_row = self.state.part.open_ids, self.gates.last_row
             step = Step(
-                before, at, origin, open_ids, clock=self._working_clock, decisions=self.decisions, last_row=last_row
+                before,
+                at,
+                origin,
+                open_ids,
+                sharing=self._sharing,
+                clock=self._working_clock,
+                decisions=self.decisions,
+                last_row=last_row,
             )
             self._step(step, parts, out)
             before = at
@@ -521,7 +530,13 @@ class FragmentPartition:
         if not self.part.puts_off or frontier is None or origin is None:
             return
         step = Step(
-            frontier, frontier, origin, self.state.part.open_ids, clock=self._working_clock, decisions=self.decisions
+            frontier,
+            frontier,
+            origin,
+            self.state.part.open_ids,
+            clock=self._working_clock,
+            decisions=self.decisions,
+            sharing=self._sharing,
         )
         given = self._stage.idle(self.state, step)
         if given is not None:

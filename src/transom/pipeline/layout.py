@@ -88,10 +88,16 @@ class Layout:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        """A memory budget is that of a machine, which may host all partitions."""
-        for operator in self.root.walk():
-            if isinstance(operator.node, SlideJoin):
-                check_share(operator.node, self.partitions if operator.needs[0].kind == "keys" else 1)
+        self.check_budget(1)
+
+    def check_budget(self, sharing: int) -> bool:
+        """Whether a memory budget is kept to, which so many queries are to share: it is that of a machine, which may
+        host all partitions. An error where a part would be too small."""
+        nodes = [operator for operator in self.root.walk() if isinstance(operator.node, SlideJoin)]
+        for operator in nodes:
+            assert isinstance(operator.node, SlideJoin)
+            check_share(operator.node, self.partitions if operator.needs[0].kind == "keys" else 1, sharing)
+        return any(isinstance(operator.node, SlideJoin) and operator.node.memory is not None for operator in nodes)
 
     @cached_property
     def emit_name(self) -> str:

@@ -70,7 +70,8 @@ class Packer:
 
     If the run `follows` its inputs, time goes on by `now`, which must have been taken before anybody looked how far
     they go. If the time of the query had `begun` before this batch, nobody has to know where it might. Where rows have
-    no way to go nobody `sifts` them before they are there. `schedule` is passed on as it is.
+    no way to go nobody `sifts` them before they are there. `schedule` is passed on as it is, and so is how many joins
+    are `sharing` a memory budget (0: nobody says).
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Packer:
         begun: bool = False,
         sifts: bool = True,
         schedule: ScheduledBatch | None = None,
+        sharing: int = 0,
     ) -> None:
         self._layout = layout
         self._sender = sender
@@ -90,6 +92,7 @@ class Packer:
         self._begun = begun
         self._sifts = sifts
         self._schedule = schedule
+        self._sharing = sharing
         self._splits: dict[tuple[str, str | None], InputSplit] = {}
         """By the input and, where its partitions are written side by side, the partition."""
         self._parts: dict[tuple[int, int], list[Frame]] = defaultdict(list)
@@ -204,6 +207,7 @@ class Packer:
             firsts=packed_times(split.firsts),
             more=split.more,
             begun=self._begun,
+            sharing=self._sharing,
         )
 
     def _send_unwanted(self, name: str, t: Int64s) -> Iterator[Message]:

@@ -22,6 +22,7 @@ from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
 from transom.kernels.sealed import sealed
 from transom.kernels.shared_plan.windowed import WindowedState
+from transom.kernels.slide_join.budget import BudgetPool
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.node import SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
@@ -73,7 +74,8 @@ class Part:
 
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
-    A memory budget is divided among the `indexes` that the same operators run in. Of the operators in `finals` (by
+    A memory budget is divided among the `indexes` that the same operators run in; `pool` are those who share a part of
+    it. Of the operators in `finals` (by
     their ids) only what they give at the end of a step is seen.
     """
 
@@ -89,6 +91,7 @@ class Part:
         store: SpillStore | None = None,
         indexes: int = 1,
         finals: Collection[int] = (),
+        pool: BudgetPool | None = None,
     ) -> None:
         keep_freed_memory()
         # Scans first: what a table rejects is known before anything above asks for the last admitted row.
@@ -118,7 +121,7 @@ class Part:
         self.spilling = None
         if Spilling.wanted(self._kernels):
             bounded = catalogue.options.get("memory") is not None
-            self.spilling = Spilling(store or store_of(catalogue), bounded)
+            self.spilling = Spilling(store or store_of(catalogue), bounded, pool)
 
     def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
         """Raise Unsound where a state that was read back cannot be one of these operators.
@@ -153,7 +156,7 @@ class Part:
         if self.worker_pool is not None:
             step = replace(step, worker_pool=self.worker_pool)
         if self.spilling is not None:
-            step = replace(step, spill=self.spilling.store)
+            step = self.spilling.given(step)
         deltas = self._timers.begin(state, brought, step.frontier)
         for i in self._timers.wanted:
             operator = self.operators[i]
@@ -224,14 +227,14 @@ class Part:
         if self.worker_pool is not None:
             self.worker_pool.close()
         if self.spilling is not None:
-            self.spilling.store.close()
+            self.spilling.close()
 
     def idle(self, state: PartState, step: Step) -> StreamDelta | None:
         """Go on with what an operator has put off, while nothing comes in; None if there is nothing."""
         for i, (kernel, *_) in enumerate(kernels or (None,) for kernels in self._kernels):
             if isinstance(kernel, SlideJoinKernel) and self.spilling is not None:
                 started = time.perf_counter()
-                given = kernel.idle(state.operators[i][0], replace(step, spill=self.spilling.store))
+                given = kernel.idle(state.operators[i][0], self.spilling.given(step))
                 if given is not None:
                     self.count_emitted(state, len(given), time.perf_counter() - started)
                     self.spilling.end_step()

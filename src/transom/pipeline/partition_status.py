@@ -50,7 +50,7 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         )
     }
     slides = {
-        partition.numbers[id(operator)]: kernel_state.report.totals()
+        partition.numbers[id(operator)]: kernel_state.reported().totals()
         for operator, memory in zip(partition.part.operators, state.part.operators, strict=True)
         for kernel_state in memory
         if isinstance(kernel_state, SlideJoinState)

@@ -21,6 +21,7 @@ from transom.core.time import FOREVER
 from transom.kernels.columns import empty_batch
 from transom.kernels.kernel import Step
 from transom.kernels.operator import Operator, scanned
+from transom.kernels.slide_join.budget import RunBudget
 from transom.kernels.worker_pool import WorkerPool, processors
 from transom.pipeline.exchange import ExchangedRows, FeedState, Sent, fed, spread_rows, static_rows
 from transom.pipeline.layout import Channel, Layout
@@ -67,8 +68,9 @@ class Stepped:
 class Partitions:
     """The stages of a layout, fragments in their order, partitions of a fragment side by side."""
 
-    def __init__(self, layout: Layout, catalogue: Catalogue) -> None:
+    def __init__(self, layout: Layout, catalogue: Catalogue, budget: RunBudget | None = None) -> None:
         self.layout = layout
+        self._budget = budget or RunBudget()
         self.all = [
             self._partition(fragment.number, number, catalogue)
             for fragment in layout.fragments
@@ -147,7 +149,15 @@ class Partitions:
         indexes = layout.partitions_of(fragment)
         given = {id(channel.exchange.sender) for channel in going}
         part = Part(
-            operators, named, catalogue, layout.tick, whole=True, given=given, indexes=indexes, finals=layout.finals
+            operators,
+            named,
+            catalogue,
+            layout.tick,
+            whole=True,
+            given=given,
+            indexes=indexes,
+            finals=layout.finals,
+            pool=self._budget.pool(number, indexes),
         )
         answers = any(operator is layout.root for operator in operators) and not going
         answers = answers or any(channel.exchange.index == ANSWER for channel in channels)

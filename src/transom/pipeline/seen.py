@@ -36,6 +36,7 @@ _USUAL: Final[Seen] = {
     "firsts": [],
     "more": False,
     "begun": False,
+    "sharing": 0,
 }
 
 
@@ -85,6 +86,7 @@ def digest(parts: Iterable[Frame], first: int | None) -> list[Frame]:
         total["rows_in"] += seen["rows_in"]
         total["now"] = _greater(total["now"], seen["now"])
         total["greatest"] = _greater(total["greatest"], seen["greatest"])
+        total["sharing"] = max(total["sharing"], seen["sharing"])
         for flag in ("ended", "at_end", "follows", "begun"):
             total[flag] = total[flag] or seen[flag]
         total["firsts"] = [] if first is None or total["begun"] else [first]

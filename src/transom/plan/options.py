@@ -146,7 +146,13 @@ OPTIONS: Final[dict[str, Option]] = {
             "'auto', 'off', 'incremental', 'full' or 'hybrid'",
             "the tactic of joins of windows that slide, emitted by RSTREAM",
         ),
-        Option("memory", None, _bytes, "a size such as '64 MB'", "what such a join keeps to; the rest is on disk"),
+        Option(
+            "memory",
+            None,
+            _bytes,
+            "a size such as '64 MB'",
+            "what such joins of a run keep to; the rest is on disk",
+        ),
         Option(
             "put_off",
             None,

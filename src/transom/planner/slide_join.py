@@ -6,17 +6,20 @@ They are in `kernels/slide_join/tactic.py`; off takes anything: windows, joins a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import gcd
 from typing import Final
 
 from transom.core.errors import UnsupportedError
+from transom.kernels.aggregate.tactic import RunningTactic
 from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.shape import Shape, may_fail
 from transom.kernels.operator import SINGLE, Operator, Partitioning, column
-from transom.kernels.slide_join.node import SlideInput, SlideJoin, SlideMarks
+from transom.kernels.slide_join.node import SlideGroups, SlideInput, SlideJoin, SlideMarks
 from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
 from transom.plan.algebra import (
     Aggregate,
+    AggregateCall,
     Change,
     Distinct,
     Filter,
@@ -41,6 +44,7 @@ LEAST_MEMORY: Final = 4 << 20
 
 MOST_INPUTS: Final = 8
 _NONE: Final = "it is no RSTREAM over a join"
+_OF_GROUPS: Final = f"{_NONE}: groups of groups are made of slides as a whole"
 _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .. SLIDE ..] WHERE a.k = b.k)"
 
 
@@ -52,6 +56,7 @@ class Shaped:
     residual: Expression | None
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
+    groups: SlideGroups | None
 
 
 def choose(query: Node, forced: str, memory: int | None, put_off: int | None, tick: int) -> SlideJoin | None:
@@ -74,19 +79,29 @@ def choose(query: Node, forced: str, memory: int | None, put_off: int | None, ti
             return None  # it may need no memory at all: see `check_memory`
         raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {shaped}", remedy=_REMEDY)
     node = SlideJoin(
-        shaped.inputs, shaped.residual, shaped.expressions, shaped.names, memory is not None, put_off, memory
+        shaped.inputs,
+        shaped.residual,
+        shaped.expressions,
+        shaped.names,
+        memory is not None,
+        put_off,
+        memory,
+        shaped.groups,
     )
     check_share(node, 1)
     return node
 
 
-def check_share(node: SlideJoin, indexes: int) -> None:
-    """A budget that is divided among so many places must be enough for each."""
-    if node.memory is not None and node.memory // indexes < LEAST_MEMORY:
-        among = "" if indexes == 1 else f", divided among {indexes} partitions,"
+def check_share(node: SlideJoin, indexes: int, sharing: int = 1) -> None:
+    """A budget that is divided among so many partitions of so many queries must be enough for each."""
+    parts = indexes * sharing
+    if node.memory is not None and node.memory // parts < LEAST_MEMORY:
+        queries = f"{sharing} queries" if sharing > 1 else ""
+        partitions = f"{indexes} partitions" if indexes > 1 else ""
+        among = f", divided among {' of '.join(filter(None, (partitions, queries)))}," if parts > 1 else ""
         raise UnsupportedError(
             f"a memory budget of {node.memory:,} bytes{among} is too small to join in",
-            remedy=f"SET memory to at least '{indexes * LEAST_MEMORY >> 20} MB'",
+            remedy=f"SET memory to at least '{parts * LEAST_MEMORY >> 20} MB'",
         )
 
 
@@ -109,11 +124,16 @@ def operator(node: SlideJoin, inputs: tuple[Operator, ...], forced: str) -> Oper
     A slide is complete when all partitions have made their part of it.
     """
     name = "hybrid" if forced == "auto" else forced
-    keys = [Partitioning("keys", tuple(_over_stream(source, key) for key in source.keys)) for source in node.sources]
+    # All tuples of a group have to meet, so of the join keys only those spread rows that a group agrees on.
+    agreed = range(len(node.sources[0].keys)) if node.groups is None else node.groups.agree
+    keys = [
+        Partitioning("keys", tuple(_over_stream(source, source.keys[number]) for number in agreed))
+        for source in node.sources
+    ]
     # A key that could fail must not be computed before the selection of the input.
     alone = any(may_fail(key) for need in keys for key in need.keys)
     # An attempt is void as a whole: who may put its work off makes all of it.
-    needs = (SINGLE,) * len(inputs) if alone or node.put_off is not None else tuple(keys)
+    needs = (SINGLE,) * len(inputs) if alone or node.put_off is not None or not agreed else tuple(keys)
     tactics = [tactic for tactic in tactics_of(SlideJoin) if issubclass(tactic, SlideJoinTactic)]
     (kind,) = (tactic for tactic in tactics if tactic.name == name)
     not_taken = tuple(
@@ -132,12 +152,23 @@ def _over_stream(source: SlideInput, key: Expression) -> Expression:
 @dataclass(frozen=True)
 class _Joined:
     """A join whose slides a stream emits, and what becomes of a row on its way: predicates, and the columns that it
-    ends in, over the columns of the join. `instants`: the rows were taken through [NOW], slide by slide."""
+    ends in, over the columns of the join. `instants`: the rows were taken through [NOW], slide by slide. With `groups`
+    the columns that it ends in are over those of the groups."""
 
     relations: tuple[Relation, ...]
     parts: tuple[Expression, ...]
     outer: tuple[Expression, ...]
     instants: bool = False
+    groups: SlideGroups | None = None
+
+    def then(self, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Joined:
+        """A selection and a projection above it."""
+        parts = tuple(substitute(part, self.outer) for part in parts)
+        outer = tuple(substitute(e, self.outer) for e in outer)
+        if self.groups is None:
+            return replace(self, parts=(*self.parts, *parts), outer=outer)
+        having = conjunction((*conjuncts(self.groups.predicate), *parts))
+        return replace(self, outer=outer, groups=replace(self.groups, predicate=having))
 
 
 def _joined(stream: Node) -> _Joined | str:
@@ -149,21 +180,51 @@ def _joined(stream: Node) -> _Joined | str:
     if not isinstance(stream, ToStream):
         return _NONE if isinstance(stream, Stream) else f"{_NONE}: its rows live on, and slides are over once emitted"
     below, parts, outer = _absorbed(stream.input, parts, outer)
+    made = _grouped if isinstance(below, Aggregate | Distinct) else _slides
+    slides = made(below, stream.change)
+    return slides if isinstance(slides, str) else slides.then(parts, outer)
+
+
+def _slides(below: Node, change: Change) -> _Joined | str:
+    """The tuples of a slide: those of a join, or what another stream has made of them."""
     if isinstance(below, Join):
-        if stream.change is not Change.RSTREAM:
-            return f"{_NONE}: {stream.change.name} compares a slide with the one before it, which may be put off"
-        return _flat(below, parts, outer)
+        if change is not Change.RSTREAM:
+            return f"{_NONE}: {change.name} compares a slide with the one before it, which may be put off"
+        return _flat(below, (), _columns(below))
     if isinstance(below, Window) and isinstance(_absorbed(below.input, (), ())[0], ToStream):
-        if not below.spec.now or stream.change is Change.DSTREAM:
+        if not below.spec.now or change is Change.DSTREAM:
             return f"{_NONE}: {below.spec} keeps rows of slides, and one that is put off would come after later ones"
         inner = _joined(below.input)
-        if isinstance(inner, str):
-            return inner
-        parts = tuple(substitute(part, inner.outer) for part in parts)
-        return _Joined(inner.relations, (*inner.parts, *parts), tuple(substitute(e, inner.outer) for e in outer), True)
-    if isinstance(below, Aggregate | Distinct | SetOperation):
-        return f"{_NONE}: {_spelled(below)} takes slides as a whole, and they are emitted row by row"
-    return _NONE
+        return inner if isinstance(inner, str) else replace(inner, instants=True)
+    if isinstance(below, SetOperation):
+        return f"{_NONE}: {below.kind.upper()} takes slides as a whole, and they are emitted row by row"
+    return _OF_GROUPS if isinstance(below, Aggregate | Distinct) else _NONE
+
+
+def _grouped(node: Node, change: Change) -> _Joined | str:
+    """The groups of a slide, whose results are folded into them."""
+    assert isinstance(node, Aggregate | Distinct)
+    calls: tuple[AggregateCall, ...] = ()
+    if isinstance(node, Aggregate):
+        keys, calls = node.keys, node.calls
+        again = [call for call in calls if call.order or call.condition or call.fraction is not None]
+        if not node.grouped:
+            return f"{_NONE}: an aggregate without GROUP BY has a row even where nothing is joined"
+        if again or not RunningTactic.runs(node, True):
+            which = again[0].function if again else "a call"
+            return f"{_NONE}: {which} keeps the rows of a slide, not only their totals"
+    else:
+        keys = _columns(node)
+    below, parts, outer = _absorbed(node.input, (), _columns(node.input))
+    slides = _slides(below, change)
+    if isinstance(slides, str):
+        return slides
+    slides = slides.then(parts, outer)
+    if slides.groups is not None:
+        return _OF_GROUPS
+    keys = tuple(substitute(key, slides.outer) for key in keys)
+    calls = tuple(call.over(partial(substitute, values=slides.outer)) for call in calls)
+    return replace(slides, groups=SlideGroups(keys, calls, None), outer=_columns(node))
 
 
 def _flat(join: Join, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Joined:
@@ -206,19 +267,16 @@ def _absorbed(
     return below, parts, outer
 
 
-def _spelled(node: Aggregate | Distinct | SetOperation) -> str:
-    if isinstance(node, SetOperation):
-        return node.kind.upper()
-    return "an aggregate" if isinstance(node, Aggregate) else "DISTINCT"
-
-
 def _shaped(query: Node, tick: int) -> Shaped | str:
     """The parts of the query, or why it has none such."""
     joined = _joined(query)
     if isinstance(joined, str):
         return joined
     relations, predicates, outer = joined.relations, joined.parts, joined.outer
-    if any(isinstance(part, SubQuery) for e in (*predicates, *outer) for part in walk(e)):
+    groups = joined.groups
+    grouping = () if groups is None else (*groups.keys, *(e for call in groups.calls for e in call.expressions))
+    having = () if groups is None or groups.predicate is None else (groups.predicate,)
+    if any(isinstance(part, SubQuery) for e in (*predicates, *outer, *grouping, *having) for part in walk(e)):
         return "it has a sub-query"
     if len(relations) > MOST_INPUTS:
         return f"it joins more than {MOST_INPUTS} inputs"
@@ -233,7 +291,11 @@ def _shaped(query: Node, tick: int) -> Shaped | str:
         inputs.append(shaped_input)
     if joined.instants and gcd(*(each.slide for each in inputs)) <= tick:
         return "its slides are a tick apart, and rows of one may still be alive under [NOW] when the next begins"
-    return Shaped(tuple(inputs), conjunction(shape.residual), outer, tuple(query.schema.names))
+    if groups is not None:
+        members = [shape.member(key) for key in groups.keys]
+        agree = tuple(i for i, same in enumerate(shape.join_keys) if any(each in same for each in members))
+        groups = replace(groups, agree=agree)
+    return Shaped(tuple(inputs), conjunction(shape.residual), outer, tuple(query.schema.names), groups)
 
 
 def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:

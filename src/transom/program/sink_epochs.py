@@ -44,6 +44,10 @@ class SinkEpochs:
                 self._sink.commit(self._epoch - 1, self._resume.token)
         return self._sink
 
+    @property
+    def held_bytes(self) -> int:
+        return 0 if self._sink is None else self._sink.held_bytes
+
     def write(self, rows: pa.RecordBatch) -> None:
         self._begin()
         self.sink.write(rows)

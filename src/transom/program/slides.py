@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from transom.kernels.slide_join.memory import SlideJoinState
@@ -40,7 +40,7 @@ def slides_of(memories: Sequence[Any]) -> SlideStatus | None:
     """The slides of an operator, by what its kernels remember."""
     for state in memories:
         if isinstance(state, SlideJoinState):
-            report = replace(state.report, tactics=dict(state.report.tactics))
+            report = state.reported()
             waiting = tuple(work.at for work in state.works if work.put_off)
             return SlideStatus(report, state.estimates.values(), waiting)
     return None

@@ -8,8 +8,8 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.schema import BIGINT, VARCHAR
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import limits_of, put_away, victim
-from transom.kernels.slide_join.memory import BasicWindow, SlideJoinState, Stored
+from transom.kernels.slide_join.budget import BudgetPool, RunBudget, limits_of
+from transom.kernels.slide_join.memory import BasicWindow, SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.sorted_run import sorted_run
 from transom.kernels.slide_join.spec import SlideSide, SlideSpec
@@ -31,20 +31,66 @@ def run_of_rows(source: int, ta: int) -> tuple[int, pa.RecordBatch]:
     return ta, SIDE.kept(rows(10, ta, 7))[0]
 
 
-def test_stored_results_go_first_and_then_windows_the_oldest_of_each() -> None:
-    store = SpillStore()
+def of_age(*ages: int) -> SlideJoinState:
+    """Basic windows and stored results of these ages, of both inputs."""
     result = pa.record_batch({"k": [1]})
-    windows = [BasicWindow(at, [sorted_run(i, *(at, at + 40), [SIDE.kept(rows(5, 0, 3))[0]]) for i in (0, 1)])
-               for at in (10, 20)]  # fmt: skip
-    stored = [Stored(birth, 50, 1, 8, result) for birth in (20, 10)]
-    state = SlideJoinState(windows=windows, stored=stored)
+    windows = [
+        BasicWindow(at, [sorted_run(i, *(at, at + 40), [SIDE.kept(rows(5, 0, 3))[0]]) for i in (0, 1)]) for at in ages
+    ]
+    return SlideJoinState(windows=windows, stored=[Stored(birth, 50, 1, 8, result) for birth in reversed(ages)])
+
+
+def test_stored_results_go_first_and_then_windows_the_oldest_of_all_joins() -> None:
+    pool, store = BudgetPool(), SpillStore()
+    states = [of_age(10, 30), of_age(20, 30)]
+    for state in states:
+        pool.join(state, store)
     gone = []
-    while (found := victim(state)) is not None:
-        put_away(found, store)
-        gone.append((type(found).__name__, found.birth if isinstance(found, Stored) else found.at))
-    assert gone == [("Stored", 10), ("Stored", 20), ("BasicWindow", 10), ("BasicWindow", 20)]
-    assert state.bytes == 0 and all(run.rows == 5 and not run.in_memory for run in state.runs)
-    assert len(state.files) == 6
+    while (found := pool.victim()) is not None:
+        state, _, part = found
+        gone.append((type(part).__name__, part.birth if isinstance(part, Stored) else part.at, states.index(state)))
+        pool.make_room(0, pool.bytes - 1)
+    ages = [(10, 0), (20, 1), (30, 0), (30, 1)]
+    assert gone == [*(("Stored", *age) for age in ages), *(("BasicWindow", *age) for age in ages)]
+    assert pool.bytes == 0 and all(not run.in_memory for state in states for run in state.runs)
+    assert [len(state.files) for state in states] == [6, 6]
+    assert all(state.report.bytes_written == store.written / 2 for state in states)
+    store.close()
+
+
+def test_slides_of_another_join_are_put_off_when_their_windows_go() -> None:
+    pool, store = BudgetPool(), SpillStore()
+    mine, other = of_age(20), of_age(10)
+    other.works = [SlideWork(10, kind="incremental", stores=True)]
+    for state in (mine, other):
+        pool.join(state, store)
+    pool.make_room(0, mine.bytes)
+    (work,) = other.works
+    assert (work.put_off, work.attempt, work.kind) == (True, 2, "") and other.voided == [[10, 1]]
+    assert not other.stored and not other.covered and other.report.put_off == 1
+    assert mine.window_bytes and not mine.stored_bytes, "no window goes while there are stored results"
+    store.close()
+
+
+def test_what_waits_in_sinks_counts_in_the_pools_of_all_partitions() -> None:
+    budget = RunBudget()
+    budget.sinks += [lambda: 60, lambda: 40]
+    assert budget.pool(0, 1).bytes == 100 and [budget.pool(i, 2).bytes for i in (0, 1)] == [50, 50]
+    assert budget.pool(0, 1) is budget.pool(0, 1) and not len(budget.pool(0, 1))
+
+
+def test_a_slide_under_way_keeps_what_it_merges_when_a_later_one_is_put_off() -> None:
+    """Its own windows were on disk before it began; that of the later one goes now."""
+    store = SpillStore()
+    state = of_age(10, 20)
+    older, newer = state.windows
+    state.works = [SlideWork(10, kind="incremental", stores=True, merging=True), SlideWork(20)]
+    state.void(newer, store)
+    under_way, later = state.works
+    assert state.voided == [[20, 1]] and later.put_off and not under_way.put_off
+    assert state.stored and not under_way.stores, "what comes after both cannot build on what it would store"
+    state.void(older, store)
+    assert state.voided == [[20, 1], [10, 1]] and not state.stored
     store.close()
 
 

@@ -25,6 +25,13 @@ INSERT INTO reported RSTREAM(SELECT a.k, a.x, b.x AS y FROM a [RANGE 12 SECONDS 
 """
 
 
+GROUPS = """
+CREATE SINK groups WITH (connector = 'files', path = '{folder}/groups.csv');
+INSERT INTO groups RSTREAM(SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s, MIN(a.x) AS low
+    FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS], b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k GROUP BY a.k);
+"""
+
+
 def write(folder: Path, rows: int) -> None:
     folder.mkdir(exist_ok=True)
     for name, keys in (("a", 3), ("b", 5)):
@@ -69,6 +76,26 @@ def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
     assert sorted(reported) == sorted(expected)
     complete = [line for line in reported if ",complete," in line]
     assert len(complete) == len(set(complete)) == status.slides.report.complete > 15
+
+
+@pytest.mark.nightly
+def test_queries_of_a_run_share_a_budget(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its part of it. One of them has groups, of which each is in one partition."""
+    monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
+    there, here = tmp_path / "there", tmp_path / "here"
+    for folder, session in ((there, Session(spark=spark, batch_rows=30)), (here, Session())):
+        write(folder, 100)
+        planned = workspace_of(session).prepare((QUERY + GROUPS).format(folder=folder))
+        run = workspace_of(session).assemble(planned, checkpoint=str(folder / "kept"), end=True)
+        run.run()
+        reports = [status.slides.report for status in run.status() if status.slides is not None]
+        assert [report.sharing for report in reports] == [2, 2]
+        assert any(report.bytes_written for report in reports)
+        whole = 12 << 10
+        assert all(report.budget <= (whole // 2 if folder is there else whole) for report in reports)
+    for name in ("told.csv", "groups.csv"):
+        reported, expected = ((folder / name).read_text().splitlines() for folder in (there, here))
+        assert sorted(reported) == sorted(expected) and len(expected) > 40
 
 
 def test_a_budget_too_small_for_all_partitions_is_rejected(spark: SparkSession) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
 from math import prod
 
 import pyarrow as pa
 
 from transom.kernels.decisions import Decisions
-from transom.kernels.slide_join.budget import MemoryLimits
+from transom.kernels.slide_join.budget import BudgetPool, MemoryLimits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
 from transom.kernels.slide_join.estimates import Estimates, Situation, choose
+from transom.kernels.slide_join.fold import Fold
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.sorted_run import SortedRun, held_bytes
@@ -34,6 +33,7 @@ class Labour:
         state: SlideJoinState,
         outlet: Outlet,
         store: SpillStore,
+        pool: BudgetPool,
         decisions: Decisions,
         estimates: Estimates,
     ) -> None:
@@ -43,6 +43,7 @@ class Labour:
         self._state = state
         self._outlet = outlet
         self._store = store
+        self._pool = pool
         self._decisions = decisions
         self._estimates = estimates
         """The estimates that a tactic is chosen by."""
@@ -63,11 +64,11 @@ class Labour:
         """The next unit."""
         if not work.kind:
             self._begin(work)
-        started, disk, writing = time.perf_counter(), self._disk_seconds(), self._store.write_seconds
+        started, disk, writing = time.perf_counter(), self._disk_seconds(), self._pool.write_seconds
         if not work.merging and work.unit < work.units:
             loading = self._join(work)
             seconds = time.perf_counter() - started
-            work.join_seconds += max(seconds - loading - (self._store.write_seconds - writing), 0.0)
+            work.join_seconds += max(seconds - loading - (self._pool.write_seconds - writing), 0.0)
         elif work.unit < len(self._merged(work)):
             self._merge(work)
             seconds = time.perf_counter() - started
@@ -79,6 +80,27 @@ class Labour:
             if work.kind == "incremental":
                 work.merging, work.unit = True, 0
         work.seconds += seconds
+        if work.groups is not None:
+            Fold.measure(work.groups)
+            self._pool.make_room_of_results(self._limits.room)
+            self._note_peak(0)
+
+    def _give(self, work: SlideWork, results: pa.RecordBatch) -> None:
+        """On their way out, or into their groups."""
+        fold = self._spec.fold
+        if fold is None:
+            self._outlet.add(work.at, work.attempt, results)
+            return
+        if work.groups is None:
+            work.groups = fold.start()
+        fold.add(work.groups, results)
+
+    def give_groups(self, work: SlideWork) -> None:
+        """The slide is complete: what its results have come to."""
+        if work.groups is not None and self._spec.fold is not None:
+            for rows in self._spec.fold.results(work.groups):
+                self._outlet.add(work.at, work.attempt, rows)
+            work.groups = None
 
     # --- how ---------------------------------------------------------------------------------------------------------
 
@@ -108,7 +130,7 @@ class Labour:
     def _answer_bytes(self, work: SlideWork) -> int:
         """About so many bytes come of the join that nobody takes before the step is over."""
         estimates = self._estimates
-        if not self._outlet.gathers:
+        if not self._outlet.gathers or self._spec.fold is not None:
             return 0
         return int(work.candidates * (estimates.selectivity.value or 0.0) * (estimates.row_bytes.value or 0.0))
 
@@ -136,7 +158,7 @@ class Labour:
             rows([run for run in older if run.te > following]),
             sum(run.bytes for run in alive),
             all(run.in_memory for run in alive),
-            self._limits.room,
+            self._limits.room - self._pool.beside(state),
             covered,
             max(-(-side.length // side.slide) for side in self._spec.sides),
         )
@@ -160,7 +182,7 @@ class Labour:
                 work.results += len(rows)
                 self.worked += len(rows)
                 work.result_bytes += size
-                self._outlet.add(work.at, work.attempt, rows)
+                self._give(work, rows)
                 if work.stores and death > following:
                     self._buffers.setdefault(death, []).append(rows)
                     self._buffered += size
@@ -177,19 +199,11 @@ class Labour:
         """Results that live on are stored: in memory if there is room, or else the oldest ones go to disk."""
         for death, parts in self._buffers.items():
             batch = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-            self._keep(Stored(work.at, death, len(batch), held_bytes(batch), batch))
+            part = Stored(work.at, death, len(batch), held_bytes(batch), batch)
+            part.reader = self._store
+            self._pool.store_results(self._state, self._store, part, self._limits.room)
+            self._note_peak(0)
         self._buffers, self._buffered = {}, 0
-
-    def _keep(self, part: Stored) -> None:
-        state = self._state
-        part.reader = self._store
-        while self._limits.room < math.inf and state.bytes + part.bytes > self._limits.room:
-            oldest = min((p for p in state.stored if p.batch is not None), key=lambda p: p.birth, default=None)
-            (oldest or part).spill(self._store)
-            if oldest is None:
-                break
-        state.stored.append(part)
-        self._note_peak(0)
 
     # --- the merge ---------------------------------------------------------------------------------------------------
 
@@ -201,7 +215,7 @@ class Labour:
         rows = size = largest = 0
         for part in self._merged(work)[work.unit :]:
             work.merged_from_disk |= part.batch is None
-            self._outlet.add(work.at, work.attempt, part.read())
+            self._give(work, part.read())
             work.unit += 1
             rows += part.rows
             size += part.bytes
@@ -215,14 +229,8 @@ class Labour:
 
     def forget_stored(self) -> None:
         self._buffers, self._buffered = {}, 0
-        self.drop(self._state.stored)
+        self._state.drop(self._state.stored, self._store)
         self._state.covered = False
-
-    def drop(self, parts: Sequence[Stored]) -> None:
-        if parts:
-            for part in parts:
-                part.give_up(self._store)
-            self._state.stored = [part for part in self._state.stored if part not in parts]
 
     # --- what was learned --------------------------------------------------------------------------------------------
 
@@ -244,7 +252,6 @@ class Labour:
         written, read, write_seconds, read_seconds = (b - a for a, b in zip(self._disk, now, strict=True))
         self._disk = now
         report, estimates = self._state.report, self._state.estimates
-        report.bytes_written += int(written)
         report.bytes_read += int(read)
         estimates.writing.learn(write_seconds, written)
         estimates.reading.learn(read_seconds, read)
@@ -254,11 +261,10 @@ class Labour:
         return store.written, store.read_back, store.write_seconds, store.read_seconds
 
     def _disk_seconds(self) -> float:
-        return self._store.write_seconds + self._store.read_seconds
+        return self._pool.write_seconds + self._store.read_seconds
 
     def _note_peak(self, working: int) -> None:
-        report = self._state.report
-        report.peak_bytes = max(report.peak_bytes, self._state.bytes + working + self._buffered + self._outlet.bytes)
+        self._pool.note_peak(self._state, working + self._buffered + self._outlet.bytes, self._limits)
 
 
 def _label(work: SlideWork) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pyarrow as pa
 
 from transom.core.time import BEGINNING
 from transom.kernels.slide_join.estimates import Estimates
+from transom.kernels.slide_join.fold import FoldedGroups
 from transom.kernels.slide_join.report import SlideReport
 from transom.kernels.slide_join.sorted_run import SortedRun, by_itself
 from transom.state.codec import Deferred
@@ -134,8 +135,16 @@ class SlideWork:
     join_seconds: float = 0.0
     merged: int = 0
     merge_seconds: float = 0.0
+    groups: FoldedGroups | None = None
+    """Of an aggregate, what the results so far come to."""
 
-    STATE_VERSION: ClassVar[int] = 2
+    STATE_VERSION: ClassVar[int] = 3
+
+    def put_off_again(self) -> None:
+        """The attempt has ended, and the next one begins anew."""
+        self.attempt += 1
+        self.put_off, self.kind, self.merging, self.unit, self.rows = True, "", False, 0, 0
+        self.groups = None
 
     @property
     def units(self) -> int:
@@ -160,8 +169,12 @@ class SlideJoinState:
     report: SlideReport = field(default_factory=SlideReport)
     pace: int = 0
     """How much work is right for a step, where slides may be left for later in any; 0: nobody knows."""
+    sharing: int = 1
+    """How many joins, each in a place of its own, share the budget."""
+    voided: list[list[int]] = field(default_factory=list)
+    """Attempts that have ended, of which nobody has heard yet: instant and number."""
 
-    STATE_VERSION: ClassVar[int] = 2
+    STATE_VERSION: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         self.reader: SpillStore | None = None
@@ -182,8 +195,12 @@ class SlideJoinState:
         return sum(part.bytes for part in self.stored if part.batch is not None)
 
     @property
+    def group_bytes(self) -> int:
+        return sum(work.groups.bytes for work in self.works if work.groups is not None)
+
+    @property
     def bytes(self) -> int:
-        return self.window_bytes + self.stored_bytes
+        return self.window_bytes + self.stored_bytes + self.group_bytes
 
     @property
     def parts(self) -> Iterator[SortedRun | Stored]:
@@ -200,6 +217,35 @@ class SlideJoinState:
                 if part.away and part.in_memory:
                     part.spill(store)
                 part.away = False
+
+    def void(self, window: BasicWindow, store: SpillStore) -> None:
+        """Unfinished first attempts that need a window which goes to disk end here.
+
+        What they would have stored is missing from then on. An older one that is under way still merges what there is.
+        """
+        ended = [work for work in self.works if not work.put_off and any(run.alive(work.at) for run in window.runs)]
+        for work in ended:
+            self.voided.append([work.at, work.attempt])
+            work.put_off_again()
+            self.report.put_off += 1
+        if ended:
+            self.covered = False
+            under_way = next((work for work in self.works if work.kind and not work.put_off), None)
+            if under_way is None:
+                self.drop(self.stored, store)
+            else:
+                under_way.stores = False
+
+    def drop(self, parts: Sequence[Stored], store: SpillStore) -> None:
+        """Stored results that nobody needs any more."""
+        if parts:
+            for part in parts:
+                part.give_up(store)
+            self.stored = [part for part in self.stored if part not in parts]
+
+    def reported(self) -> SlideReport:
+        """What it has done, and has in memory now."""
+        return replace(self.report, tactics=dict(self.report.tactics), held_bytes=self.bytes)
 
     def move_in(self) -> None:
         """What is in memory is there by itself: of a state that was read back it lies within all of what was read."""

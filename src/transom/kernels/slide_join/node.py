@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import pyarrow as pa
+
 from transom.core.schema import BIGINT, VARCHAR, Column, Schema
-from transom.plan.algebra import Node, OfStream, Stream, a_stream
+from transom.plan.algebra import AggregateCall, Node, OfStream, Stream, a_stream
 from transom.plan.expression import Expression
 
 MARKS: Final = (Column("attempt", BIGINT), Column("status", VARCHAR))
@@ -31,10 +33,27 @@ class SlideInput:
 
 
 @dataclass(frozen=True)
+class SlideGroups:
+    """The tuples of a slide in groups, of which those count that satisfy the predicate. Keys and arguments are over the
+    columns of all inputs side by side, the predicate over keys and calls. All tuples of a group agree on the join keys
+    of the numbers in `agree`."""
+
+    keys: tuple[Expression, ...]
+    calls: tuple[AggregateCall, ...]
+    predicate: Expression | None
+    agree: tuple[int, ...] = ()
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (*(key.type for key in self.keys), *(call.result_type for call in self.calls))
+
+
+@dataclass(frozen=True)
 class SlideJoin(Stream):
     """RSTREAM over the expressions of every tuple of rows of the inputs that agree on all keys and on the residual.
 
-    The residual and the expressions are over the columns of all inputs side by side. With a memory budget, in bytes,
+    The residual and the expressions are over the columns of all inputs side by side; with `groups` the expressions are
+    over the keys and calls of a group, and there is a row for each. With a memory budget, in bytes,
     results may be put off, and the rows are emitted with `MARKS` before them. `put_off` is how long a step works on
     slides, in microseconds; None: until all are made, or, of rows that are stamped on arrival, the next one is due.
     """
@@ -46,6 +65,7 @@ class SlideJoin(Stream):
     marked: bool
     put_off: int | None = None
     memory: int | None = field(default=None, repr=False)
+    groups: SlideGroups | None = None
 
     def __post_init__(self) -> None:
         assert len(self.sources) >= 2

@@ -13,6 +13,9 @@ MOST_RECENT: Final = 512
 class SlideReport:
     """Slides by what became of them, and by how they were made; bytes, of which `peak_bytes` is the most in memory.
 
+    `budget` is that of all joins that are `sharing` it, 0 for none; `held_bytes` are in memory here by now, and
+    `peak_together` is the most that all of them had.
+
     `recent` are the last slides: [instant, rows, microseconds of work, attempts]; `recent_tactics` how they were made.
     Delays are of slides that were put off: microseconds from when they were due until they were complete.
     """
@@ -22,6 +25,10 @@ class SlideReport:
     completed_later: int = 0
     tactics: dict[str, int] = field(default_factory=dict)
     peak_bytes: int = 0
+    budget: int = 0
+    sharing: int = 1
+    held_bytes: int = 0
+    peak_together: int = 0
     bytes_written: int = 0
     bytes_read: int = 0
     delay_total: int = 0
@@ -57,7 +64,8 @@ class SlideReport:
         for part in parts:
             for name in ("complete", "put_off", "completed_later", "delay_total", "delay_most"):
                 setattr(report, name, max(getattr(report, name), getattr(part, name)))
-            for name in ("peak_bytes", "bytes_written", "bytes_read"):
+            report.sharing = max(report.sharing, part.sharing)
+            for name in ("peak_bytes", "budget", "held_bytes", "peak_together", "bytes_written", "bytes_read"):
                 setattr(report, name, getattr(report, name) + getattr(part, name))
             for tactic, count in part.tactics.items():
                 report.tactics[tactic] = report.tactics.get(tactic, 0) + count
@@ -85,4 +93,7 @@ class SlideReport:
             f"at most {self.peak_bytes:,} bytes in memory, {self.bytes_written:,} written to disk,"
             f" {self.bytes_read:,} read back"
         )
+        if self.budget:
+            among = f" for {self.sharing} joins, which had at most {self.peak_together:,}" if self.sharing > 1 else ""
+            lines.append(f"{self.held_bytes:,} bytes held of a budget of {self.budget:,}{among}")
         return lines

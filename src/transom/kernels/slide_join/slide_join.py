@@ -2,9 +2,11 @@
 
 Meaning: at every multiple of a slide at which a row of a window is alive, the expressions of all tuples of rows that
     are alive then, one of each input, and agree on the keys and the residual.
-Emits: rows ascending in time, those of one slide in chunks; where results may be put off, each with its attempt, and a
-    last row for every attempt that says whether it was complete.
-Keeps: the rows of the windows, sorted by hash, and the results of earlier slides that live on, in memory or on disk.
+    With GROUP BY or DISTINCT over that, the groups of these tuples.
+Emits: rows ascending in time, those of one slide in chunks, and groups when all of it is made; where results may be
+    put off, each with its attempt, and a last row for every attempt that says whether it was complete.
+Keeps: the rows of the windows, sorted by hash, and the results of earlier slides that live on, in memory or on disk;
+    the groups of slides that are being made, in memory.
 Needs: rows in time order; a spill store where there is a budget.
 Costs: by tactic, the new rows or all rows of the windows a slide; every byte on disk is read once a slide.
 
@@ -33,11 +35,12 @@ import pyarrow as pa
 from transom.core.delta import StreamDelta
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import MemoryLimits, limits_of
+from transom.kernels.slide_join.budget import limits_of
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.kernels.slide_join.outlet import Outlet
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.kernels.slide_join.turn import Turn
+from transom.state.checks import need
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class SlideJoinKernel:
 
     def start(self) -> SlideJoinState:
         return SlideJoinState()
+
+    def check(self, state: SlideJoinState) -> None:
+        for work in state.works:
+            if work.groups is not None:
+                need(self.spec.fold is not None)
+                if self.spec.fold is not None:
+                    self.spec.fold.check(work.groups)
 
     def next_timer(self, state: SlideJoinState) -> int:
         if state.works:
@@ -81,12 +91,10 @@ class SlideJoinKernel:
 
     def _turn(self, state: SlideJoinState, step: Step) -> Turn:
         assert self.memory is None or step.spill is not None
-        outlet = Outlet(self._schema, self.marked, self._limits.buffer, step.emit_rows)
-        return Turn(self.spec, self.tactic, self._limits, state, step, outlet, self.put_off)
-
-    @cached_property
-    def _limits(self) -> MemoryLimits:
-        return limits_of(self.memory)
+        state.sharing = step.sharing or state.sharing
+        limits = limits_of(None if self.memory is None else self.memory // state.sharing)
+        outlet = Outlet(self._schema, self.marked, limits.buffer, step.emit_rows)
+        return Turn(self.spec, self.tactic, limits, state, step, outlet, self.put_off)
 
     @cached_property
     def _schema(self) -> pa.Schema:

@@ -20,6 +20,7 @@ from transom.core.schema import held_type
 from transom.kernels import scalar
 from transom.kernels.columns import is_text
 from transom.kernels.keys import Hashes, encode_keys, hash_words, single_word
+from transom.kernels.slide_join.fold import Fold
 from transom.kernels.window.range import end_after
 from transom.kernels.window.slide_range import ceil_to
 from transom.plan.expression import Expression, columns_of, remap
@@ -94,17 +95,20 @@ class ColumnReading:
 
 @dataclass(frozen=True)
 class SlideSpec:
-    """`residual` and `expressions` are over the columns of all inputs side by side."""
+    """`residual` and `expressions`, which make the results, are over the columns of all inputs side by side. With a
+    `fold` the results are folded into groups, and those are what is emitted."""
 
     sides: tuple[SlideSide, ...]
     residual: Expression | None
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
+    fold: Fold | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of the results."""
-        return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(self.names, self.expressions, strict=True)])
+        """The schema of what is emitted."""
+        of = self if self.fold is None else self.fold
+        return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(of.names, of.expressions, strict=True)])
 
     @cached_property
     def slides(self) -> tuple[int, ...]:

@@ -11,15 +11,21 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+import pyarrow as pa
+
+from transom.core.schema import held_type
 from transom.core.time import format_duration
 from transom.kernels import description
+from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
 from transom.kernels.kernel import Kernel
 from transom.kernels.operator import Operator, Site, Tactic
+from transom.kernels.slide_join.fold import Fold
 from transom.kernels.slide_join.marks import SlideMarksKernel
 from transom.kernels.slide_join.memory import SlideJoinState
-from transom.kernels.slide_join.node import SlideJoin, SlideMarks
+from transom.kernels.slide_join.node import SlideGroups, SlideJoin, SlideMarks
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.spec import SlideSide, SlideSpec
+from transom.plan.expression import Expression
 
 _WINDOWS: Final = "the rows of the windows once, sorted by hash"
 
@@ -53,12 +59,15 @@ class SlideJoinTactic(Tactic):
         ]
         if node.residual is not None:
             parts.append(str(node.residual))
-        return f"{' AND '.join(parts)} over {_windows(node)}"
+        grouped = "" if node.groups is None else f", {_grouping(node.groups)}"
+        return f"{' AND '.join(parts)} over {_windows(node)}{grouped}"
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node = _node(operator)
         sides = tuple(SlideSide(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
         spec = SlideSpec(sides, node.residual, node.expressions, node.names)
+        if node.groups is not None:
+            spec = _folding(node, node.groups, sides)
         memory = None if node.memory is None else node.memory // site.partitions
         return (SlideJoinKernel(spec, self.name, memory, node.marked, node.put_off),)
 
@@ -99,6 +108,37 @@ class MarkersTactic(Tactic):
 def _node(operator: Operator) -> SlideJoin:
     assert isinstance(operator.node, SlideJoin)
     return operator.node
+
+
+def _folding(node: SlideJoin, groups: SlideGroups, sides: tuple[SlideSide, ...]) -> SlideSpec:
+    """A join that makes the keys and arguments of groups, each once, and an aggregate of these."""
+    inner: dict[Expression, int] = {}
+    keys = tuple(inner.setdefault(key, len(inner)) for key in groups.keys)
+    calls = tuple(
+        AggregateSpec(
+            call.function,
+            None if call.argument is None else inner.setdefault(call.argument, len(inner)),
+            call.distinct,
+        )
+        for call in groups.calls
+    )
+    types = tuple(held_type(expression.type) for expression in inner)
+    shown = pa.schema([(str(i), held_type(type_)) for i, type_ in enumerate(groups.types)])
+    aggregate = AggregateKernel(keys, calls, shown, types, running=True)
+    fold = Fold(aggregate, groups.predicate, node.expressions, node.names)
+    return SlideSpec(sides, node.residual, tuple(inner), tuple(map(str, range(len(inner)))), fold)
+
+
+def _grouping(groups: SlideGroups) -> str:
+    """
+    >>> from transom.core.schema import BIGINT
+    >>> from transom.plan.algebra import AggregateCall
+    >>> from transom.plan.expression import ColumnRef
+    >>> _grouping(SlideGroups((ColumnRef(0, BIGINT, "k"),), (AggregateCall("count", None, BIGINT),), None))
+    'count(*) by k'
+    """
+    calls = ", ".join(map(str, groups.calls))
+    return f"{calls or 'each once'} by {', '.join(map(str, groups.keys))}"
 
 
 def _windows(node: SlideJoin) -> str:

@@ -25,7 +25,7 @@ from transom.core.errors import EvaluationError
 from transom.core.time import FOREVER
 from transom.kernels.decisions import Decisions
 from transom.kernels.kernel import Step
-from transom.kernels.slide_join.budget import MemoryLimits, put_away, victim
+from transom.kernels.slide_join.budget import BudgetPool, MemoryLimits
 from transom.kernels.slide_join.estimates import Estimates
 from transom.kernels.slide_join.labour import Labour
 from transom.kernels.slide_join.memory import BasicWindow, Loose, SlideJoinState, SlideWork
@@ -66,9 +66,12 @@ class Turn:
         self._began = self._now()
         self._decisions = step.decisions or Decisions()
         self._store = step.spill if step.spill is not None else SpillStore()  # of which nothing is asked
+        self._pool = step.budget if step.budget is not None else BudgetPool()
+        self._pool.join(state, self._store)
         estimates = copy.deepcopy(state.estimates) if put_off is not None else state.estimates
-        self._labour = Labour(spec, forced, limits, state, outlet, self._store, self._decisions, estimates)
+        self._labour = Labour(spec, forced, limits, state, outlet, self._store, self._pool, self._decisions, estimates)
         state.attach(self._store)
+        self._end_voided()
 
     def take(self, inputs: Sequence[StreamDelta]) -> None:
         """Rows in time order, and every slide that is final with them."""
@@ -172,28 +175,15 @@ class Turn:
 
     def _make_room(self, size: int) -> None:
         """For so many bytes more; results and windows go to disk, in the order of Algorithm 1."""
-        state = self._state
-        while state.bytes + size > self._limits.room:
-            chosen = victim(state)
-            if chosen is None:
-                break
-            if isinstance(chosen, BasicWindow):
-                self._void(chosen)
-            put_away(chosen, self._store)
-        state.report.peak_bytes = max(state.report.peak_bytes, state.bytes + size)
+        self._pool.make_room(size, self._limits.room)
+        self._end_voided()
+        self._pool.note_peak(self._state, size, self._limits)
 
-    def _void(self, window: BasicWindow) -> None:
-        """Unfinished first attempts that need a window which goes to disk end here."""
-        for work in self._state.works:
-            if not work.put_off and any(run.alive(work.at) for run in window.runs):
-                self._put_off(work)
-
-    def _put_off(self, work: SlideWork) -> None:
-        self._outlet.end(work.at, work.attempt, INCOMPLETE)
-        work.attempt += 1
-        work.put_off, work.kind, work.merging, work.unit, work.rows = True, "", False, 0, 0
-        self._state.report.put_off += 1
-        self._labour.forget_stored()
+    def _end_voided(self) -> None:
+        """Attempts that ended for want of memory, here or in the turn of another join with the same budget."""
+        for at, attempt in self._state.voided:
+            self._outlet.end(at, attempt, INCOMPLETE)
+        self._state.voided = []
 
     # --- slides ------------------------------------------------------------------------------------------------------
 
@@ -225,6 +215,7 @@ class Turn:
         return True
 
     def _complete(self, work: SlideWork) -> None:
+        self._labour.give_groups(work)
         self._outlet.end(work.at, work.attempt, COMPLETE)
         self._state.works.remove(work)
         self._labour.finish(work, self._now() - work.due)
@@ -286,7 +277,7 @@ class Turn:
                 window.runs = [run for run in window.runs if run not in gone]
         state.windows = [window for window in state.windows if window.runs or window.loose]
         first = min((work.at for work in state.works if not work.put_off), default=following)
-        self._labour.drop([part for part in state.stored if part.death <= min(first, following)])
+        state.drop([part for part in state.stored if part.death <= min(first, following)], self._store)
 
     def close(self) -> StreamDelta:
         """What is emitted at the end of the step."""

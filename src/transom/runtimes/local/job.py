@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from transom.connectors.connector import Source
 from transom.core.time import BEGINNING, FOREVER
+from transom.kernels.slide_join.budget import RunBudget, sink_part
 from transom.pipeline.answer import output_form, output_schema
 from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.driver import Pipeline
@@ -62,7 +63,8 @@ class LocalJob:
     """`specs` are to be run; `request` is what each asks of the join that they share, and empty of a query by itself.
 
     Unless it is to end with its inputs they may grow, and streams that are idle are left behind. `home` is where files
-    lie that a checkpoint refers to.
+    lie that a checkpoint refers to. `budget` is that of the run; where no checkpoint counts epochs (it is not
+    `lasting`), one ends when a sink has too much of it in memory.
     """
 
     def __init__(
@@ -74,11 +76,15 @@ class LocalJob:
         ending: Ending = "end",
         clock: Clock | None = None,
         home: str | None = None,
+        budget: RunBudget | None = None,
+        lasting: bool = False,
     ) -> None:
         self.join = request[0].join if request and isinstance(request[0], Sharable) else None
         """What queries that come must ask for as well; None: nobody can."""
         self._clock: Clock = clock or RealClock()
         self._home = home
+        self._budget = budget or RunBudget()
+        self._lasting = lasting
         self.planned = specs[0].planned
         self._emit = specs[0].emit
         catalogue = self.planned.catalogue
@@ -105,7 +111,7 @@ class LocalJob:
         """What is kept of queries that have left the join: they may come back, and go on with their epochs."""
         self._steps = 0
         self._changed = False
-        self._stepping = threading.RLock()
+        self._stepping = threading.RLock() if catalogue.options.get("memory") is None else self._budget.lock
         self._sizes: dict[str, tuple[float, list[tuple[int, int]]]] = {}
         """Rows and bytes that the operators of a query kept, and when that was measured."""
         self._written_progress = FOREVER
@@ -115,7 +121,14 @@ class LocalJob:
 
     def _alone(self, planned: Planned) -> Alone:
         assert planned.root is not None
-        pipeline = Pipeline(planned.root, planned.catalogue, self._emit, home=self._home, partitions=self._partitions)
+        pipeline = Pipeline(
+            planned.root,
+            planned.catalogue,
+            self._emit,
+            home=self._home,
+            partitions=self._partitions,
+            budget=self._budget,
+        )
         pipeline.taker = self._take
         pipeline.clock = self._clock.now
         return Alone(pipeline)
@@ -134,7 +147,16 @@ class LocalJob:
         assert spec.planned.root is not None
         form = output_form(spec.planned.root, spec.emit)
         schema = output_schema(form, spec.planned.root.schema)
-        return LocalQuery(spec, self, QueryOutput(spec, schema, form, lambda: self.engine.output_key(spec.name)))
+        output = QueryOutput(spec, schema, form, lambda: self.engine.output_key(spec.name), self._hold)
+        if self._hold is not None:
+            self._budget.sinks.append(output.held)
+        return LocalQuery(spec, self, output)
+
+    @property
+    def _hold(self) -> int | None:
+        """What a sink is to have in memory at most."""
+        memory = self.planned.catalogue.options.get("memory")
+        return None if memory is None else sink_part(memory)
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -209,13 +231,18 @@ class LocalJob:
         """Write rows amid a step, when nobody works on the states: whoever asks does not wait for a sink."""
         self._stepping.release()
         try:
-            self._changed = self.queries[index].output.write(rows) or self._changed
+            self._put(self.queries[index], rows)
         finally:
             self._stepping.acquire()
 
     def _take(self, rows: pa.RecordBatch) -> None:
         """Take rows from within an operator, whose state is being worked on."""
-        self._changed = self.queries[0].output.write(rows) or self._changed
+        self._put(self.queries[0], rows)
+
+    def _put(self, query: LocalQuery, rows: pa.RecordBatch) -> None:
+        self._changed = query.output.write(rows) or self._changed
+        if self._hold is not None and not self._lasting and query.output.held() > self._hold:
+            query.output.commit()
 
     def _reject(self, rows: pa.RecordBatch) -> None:
         """Write rows to the dead letters of every query; once to a sink that several queries have."""
@@ -232,12 +259,20 @@ class LocalJob:
         self.commit()
         for query in self.queries:
             query.output.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """The sinks count no more."""
+        for query in self.queries:
+            if query.output.held in self._budget.sinks:
+                self._budget.sinks.remove(query.output.held)
 
     def abort(self) -> None:
         """What was written since it was last shown is forgotten."""
         self.engine.close()
         for query in self.queries:
             query.output.abort()
+        self._let_go()
 
     # --- coming and going --------------------------------------------------------------------------------------------
 

@@ -20,10 +20,13 @@ class QueryOutput:
     """The sinks of a query whose answer has this form and these columns, opened when they are first needed.
 
     The `key` is requested then, since a checkpoint may have the query planned otherwise.
+    It is to `hold` no more bytes of rows in memory than so many (see `Opening`).
     Of `latest` the last rows are the whole answer, which is shown in place of the one before.
     """
 
-    def __init__(self, spec: QuerySpec, schema: pa.Schema, form: str, key: Callable[[], Key]) -> None:
+    def __init__(
+        self, spec: QuerySpec, schema: pa.Schema, form: str, key: Callable[[], Key], hold: int | None = None
+    ) -> None:
         self.snapshots = form == "latest"
         self.at_the_end_of_a_batch = form in ("latest", "net")
         """Whether rows leave when a batch is over."""
@@ -31,7 +34,7 @@ class QueryOutput:
         self._latest_is_new = False
         self._left = False
         self._schema = schema
-        opening = Opening(schema, snapshots=self.snapshots, form=form)
+        opening = Opening(schema, snapshots=self.snapshots, form=form, hold=hold)
         self._answer = SinkEpochs(spec.open_sink, lambda: replace(opening, key=key()))
         self.dead_letters = (
             None
@@ -48,6 +51,10 @@ class QueryOutput:
     @property
     def sinks(self) -> list[SinkEpochs]:
         return [self._answer] if self.dead_letters is None else [self._answer, self.dead_letters]
+
+    def held(self) -> int:
+        """Bytes of rows that wait in the hands of the sink."""
+        return self._answer.held_bytes
 
     def open(self) -> None:
         for each in self.sinks:

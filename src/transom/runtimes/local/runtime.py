@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import is_remote
+from transom.kernels.slide_join.budget import RunBudget
 from transom.planner.explain import Measured
 from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
@@ -90,8 +91,10 @@ class LocalRuntime:
         return run
 
     def open(self, run_options: RunOptions) -> LocalRun:
+        budget = RunBudget()
+
         def make(spec: QuerySpec, request: Sharable | None, number: int) -> LocalJob:
-            return self._job([spec], [] if request is None else [request], number, run_options)
+            return self._job([spec], [] if request is None else [request], number, run_options, budget)
 
         return OpenRun(make, checkpoint=run_options.checkpoint, every=run_options.every, clock=run_options.clock)
 
@@ -99,22 +102,34 @@ class LocalRuntime:
         """Queries on the same join share it; where the first of them stands they take their turn."""
         sharing = sharing_of([spec.planned for spec in specs])
         jobs: list[LocalJob] = []
+        budget = RunBudget()
         for index, spec in enumerate(specs):
             group = sharing.group_of(index)
             if not group:
-                jobs.append(self._job([spec], [], index, run_options))
+                jobs.append(self._job([spec], [], index, run_options, budget))
             elif index == group[0]:
-                jobs.append(
-                    self._job([specs[i] for i in group], [sharing.request[i] for i in group], index, run_options)
-                )
+                together, requests = [specs[i] for i in group], [sharing.request[i] for i in group]
+                jobs.append(self._job(together, requests, index, run_options, budget))
         return jobs
 
     def _job(
-        self, specs: Sequence[QuerySpec], request: Sequence[Request], number: int, run_options: RunOptions
+        self,
+        specs: Sequence[QuerySpec],
+        request: Sequence[Request],
+        number: int,
+        run_options: RunOptions,
+        budget: RunBudget,
     ) -> LocalJob:
         home = _home(specs[0], number, run_options.checkpoint)
         return LocalJob(
-            specs, self._inputs.open, request=request, ending=run_options.ending, clock=run_options.clock, home=home
+            specs,
+            self._inputs.open,
+            request=request,
+            ending=run_options.ending,
+            clock=run_options.clock,
+            home=home,
+            budget=budget,
+            lasting=run_options.checkpoint is not None,
         )
 
     def measure(self, planned: Planned, emit: str) -> list[Measured]:

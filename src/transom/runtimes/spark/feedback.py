@@ -25,6 +25,7 @@ _TIMES: Final = range(BEGINNING, FOREVER + 1)
 _NUMBERS: Final = range(-(2**63), 2**63)
 _ROWS: Final = range(1, MOST_ROWS + 1)
 _FASTEST: Final = 1e15
+_SHARING: Final = range(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Feedback:
     `wake` is by the clock; None: only rows take time on. `stopping`: the query is to end, so nobody waits for more.
     `rows` are the most that the next batch is to take of an input; None: nobody knows. The time of the query had
     `begun` when the batch of this number was done; None: nobody has said so. Of work that is put in order some `waits`
-    for another batch, and a second has work of that `speed`, if it was measured.
+    for another batch, and a second has work of that `speed`, if it was measured. So many queries of the run are
+    `sharing` a memory budget; 0: nobody has said so.
     """
 
     paces: dict[str, InputPace] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Feedback:
     begun: int | None = None
     waits: bool = False
     speed: float | None = None
+    sharing: int = 0
 
     def begun_before(self, batch: int) -> bool:
         """Whether time had begun when the batch of this number came: then, it has whenever that is run again."""
@@ -65,7 +68,11 @@ class Feedback:
             speed = written.get("speed")
             if speed is not None and not (isinstance(speed, int | float) and 1 <= speed <= _FASTEST):
                 speed = None
-            return cls(paces, wake, bool(written["stopping"]), rows, begun, written.get("waits") is True, speed)
+            sharing = written.get("sharing", 0)
+            if not _is_among(_SHARING, sharing):
+                return cls()
+            waits = written.get("waits") is True
+            return cls(paces, wake, bool(written["stopping"]), rows, begun, waits, speed, sharing)
         except (CheckpointError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls()
 

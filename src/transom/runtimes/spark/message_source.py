@@ -155,6 +155,8 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         entry: dict[str, Any] = {"now": now, "at_end": batch.at_end, "follows": reading.follow, "begun": begun}
         if batch.live:
             entry["live"] = batch.live
+        if feedback is not None and feedback.sharing:
+            entry["sharing"] = feedback.sharing
         if reading.layout.schedule is not None:
             entry["schedule"] = self._schedule(batch, ended, feedback)
         return {"batch": start["batch"] + 1, "at": batch.at, "ended": ended, "splits": batch.splits, **entry}
@@ -246,18 +248,20 @@ class MessageReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         while len(task_splits) > (1 if reading.in_host else reading.tasks):
             task_splits[-2:] = [task_splits[-2] + task_splits[-1]]
         clock = end.get("now"), tuple(end.get("at_end", ())), bool(end.get("follows")), bool(end.get("begun"))
+        sharing = int(end.get("sharing", 0))
         live: dict[str, dict[str, bool]] = end.get("live", {})
         unsaid: dict[str, dict[str, bool]] = {name: {} for name in live}  # to say it once is enough
         lives = [live, *(unsaid for _ in task_splits[1:])]
         task_splits_before = [
-            TaskSplit(i, *clock, tuple(some), (), lives[i]) for i, some in enumerate(task_splits[:-1])
+            TaskSplit(i, *clock, tuple(some), (), lives[i], sharing=sharing) for i, some in enumerate(task_splits[:-1])
         ]
         last = tuple(task_splits[-1]) if task_splits else ()
         number, foreseen = self._ahead
         ahead = tuple(self._divided(foreseen)) if number == end["batch"] else ()
         schedule = end.get("schedule")
         planned = None if schedule is None else tuple(schedule)
-        return [*task_splits_before, TaskSplit(len(task_splits_before), *clock, last, ended, lives[-1], ahead, planned)]
+        number = len(task_splits_before)
+        return [*task_splits_before, TaskSplit(number, *clock, last, ended, lives[-1], ahead, planned, sharing)]
 
     def _divided(self, splits: Mapping[str, list[Split]]) -> list[tuple[str, tuple[Split, ...]]]:
         """The splits in groups for all the tasks that there may be, each of one input."""

@@ -119,6 +119,7 @@ class SparkQuery:
         self.guard = Guard()
         self._lock = threading.Lock()
         self._closing = False
+        self._sharing = 0
         self._earlier: list[Any] = []
         self._number = 0
         """Of the batch at hand."""
@@ -135,7 +136,8 @@ class SparkQuery:
         writers = self._sinks().writers()
         if self._inputs.alone:
             self._local_shuffle = self._folders.local_shuffle()
-        replace(Feedback.read(self._folders.kept), stopping=False).write(self._folders.near)
+        feedback = replace(Feedback.read(self._folders.kept), stopping=False, sharing=self._sharing)
+        feedback.write(self._folders.near)
         messages = self.messages(self._local_shuffle, writers, self._folders.kept)
         writer = (
             messages.writeStream.foreachBatch(self.guard.around(self._batch))
@@ -235,6 +237,13 @@ class SparkQuery:
             with self._lock:
                 self._statuses.stopping = True
                 replace(Feedback.read(self._folders.near), stopping=True).write(self._folders.near)
+
+    def share_budget(self, sharing: int) -> None:
+        """From its next batch on so many queries of the run share a memory budget."""
+        with self._lock:
+            self._sharing = sharing
+            if self.active:
+                replace(Feedback.read(self._folders.near), sharing=sharing).write(self._folders.near)
 
     def close(self) -> None:
         """Everything that was written is seen."""
@@ -380,8 +389,9 @@ class SparkQuery:
             before = sum(map(self._statuses.rows_in, own))
             self._statuses.take(brought[STATUS], time.monotonic() - self._began, number)
             count_rows(self._started, sum(map(self._statuses.rows_in, own)) - before)
+            feedback = replace(self._statuses.feedback, sharing=self._sharing)
             for folder in {self._folders.near, self._folders.kept}:
-                self._statuses.feedback.write(folder)
+                feedback.write(folder)
             if self._folders.status_file is not None:
                 self._statuses.keep(self._folders.status_file)
 

@@ -50,6 +50,7 @@ class SparkRun:
         self._folder = folder
         for unit in units:
             self._guard(unit)
+        self._share_budget()
         self._stopped = False
         self._woken = False
         self._wake = threading.Event()
@@ -121,6 +122,16 @@ class SparkRun:
         if self._folder is not None:
             unit.guard.before = self._folder.check_owner
 
+    def _share_budget(self, coming: SparkQuery | None = None) -> None:
+        """What a partition has in memory follows from what came to it alone, so each of the queries that keep to a
+        memory budget has its part of it. Raises an error where a part would be too small."""
+        units = [*self.units, *([] if coming is None else [coming])]
+        bounded = [unit for unit in units if unit.layout.check_budget(1)]
+        for unit in bounded:
+            unit.layout.check_budget(len(bounded))
+        for unit in bounded:
+            unit.share_budget(len(bounded))
+
     def _let_in_waiting(self) -> None:
         """All have begun: those can come that wait for that."""
 
@@ -176,6 +187,7 @@ class SparkRun:
         self.units = [unit for unit in self.units if unit is not old]
         is_running = self._running if old is None else old in self._going
         self._going = [unit for unit in self._going if unit is not old]
+        self._share_budget(new)
         if new is None:
             return
         self._guard(new)

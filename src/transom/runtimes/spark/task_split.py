@@ -147,6 +147,8 @@ class TaskSplit(InputPartition):
     """What the next batch will probably read."""
     schedule: tuple[int, float | None, bool] | None = None
     """How much of the work of a batch is to be done that is put in order (`ScheduledBatch`)."""
+    sharing: int = 0
+    """How many queries of the run share a memory budget; 0: nobody says."""
 
     def message(self) -> Message:
         """A message with the splits of a task, for the only partition of the plan, which is to read them."""
@@ -193,12 +195,13 @@ class TaskInputs:
         reading, clock = self._reading, (task_split.now, task_split.follows, task_split.begun)
         reading.enter()
         schedule = None if task_split.schedule is None else ScheduledBatch(*task_split.schedule)
-        packer = Packer(reading.layout, task_split.sender, *clock, sifts=not reading.in_host, schedule=schedule)
+        sifts, sharing = not reading.in_host, task_split.sharing
+        packer = Packer(reading.layout, task_split.sender, *clock, sifts=sifts, schedule=schedule, sharing=sharing)
         if task_split.now is not None and not task_split.sender:
             for name in reading.names:  # of those that bring nothing it is reported, too: they are silent
                 packer.hear_of(name, name in task_split.at_end)
             if reading.frames:
-                yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock), reading.frames)
+                yield from _heard_of(Packer(reading.layout, OF_FRAMES, *clock, sharing=sharing), reading.frames)
         for name, partitions in task_split.live.items():
             for partition, at_end in partitions.items():
                 packer.hear_of(name, at_end, partition)
