@@ -158,7 +158,8 @@ def test_tree_and_mjoin_are_left_to_what_comes() -> None:
     assert set(tactic.trees) == {((0, 1), 2), ((0, 2), 1), ((1, 2), 0)}
     text, price = explain_text(root), dict(tactic.estimates)
     assert "may change" in text and f"{price['mjoin']:.2g} us a row estimated" in text
-    assert "not tree: adaptive changes to what is better for what comes; it begins with mjoin" in text
+    assert f"not tree: {price['tree']:.2g} us a row estimated, adaptive changes to it when it is better" in text
+    assert f"not mjoin: {price['mjoin']:.2g} us a row estimated, adaptive begins with it" in text
     fast = join(planned(5, SLOW, rates={0: 20_000.0}, adapt="on")).tactic
     assert isinstance(fast, AdaptiveJoinTactic) and fast.first == "tree" and len(fast.trees) == 1
     chain = join(planned(3, SLOW, chain=True, adapt="on")).tactic

@@ -108,8 +108,8 @@ JOINAGG: Final = (
     Bug(
         "changes_between_equals",
         "kernels/changing.py",
-        "if now <= BETTER * costs[best] or",
-        "if now <= costs[best] or",
+        "if now > BETTER * cost and",
+        "if now > cost and",
         "a tactic changes to one that is hardly better",
     ),
 )

@@ -2,8 +2,8 @@
 
 It hosts the tactics and keeps the state of the one in force beside fresh states of the others. Costs are microseconds
 that follow from counts of rows, never from a clock, so a step that is taken again decides alike. Whoever watches adds
-up what the best of the others would have saved. It changes when that is as much as the change costs, and the other one
-is `BETTER` times as good now: so whatever comes, changes cost no more than they could have saved.
+up what each of the others would have saved. It changes to one when that is as much as the change costs, and that one is
+`BETTER` times as good now: so whatever comes, changes cost no more than they could have saved.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class TacticChange:
 @dataclass
 class ChangingState:
     """`hosted` are the states of all tactics: of those that are not in force, fresh ones. `tactic` is the name of the
-    one in force, `lost` what the best of the others would have saved, and `changed` counts changes."""
+    one in force, `lost` what each of them would have saved since, and `changed` counts changes."""
 
     hosted: list[Any]
     in_force: int
     tactic: str
     rows: int = 0
-    lost: float = 0.0
+    lost: list[float] = field(default_factory=list)
     changed: int = 0
     changes: list[TacticChange] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ class ChangingState:
         self.hosted[self.in_force] = fresh
         self.hosted[number] = state
         self.in_force, self.tactic = number, change.after
-        self.lost = 0.0
+        self.lost = []
         self.changed += 1
         self.changes = [*self.changes[1 - MOST_NOTED :], change]
 
@@ -93,14 +93,14 @@ class ChangingState:
         """The number of the tactic that is to be in force from now on, None for this one.
 
         `costs` is what a row costs each tactic, of so many rows since this was asked last; `to_change` what it costs to
-        bring a tactic to where this one is.
+        bring a tactic to where this one is. Of several the cheapest is taken, though to change to one that is a
+        little dearer may pay sooner.
         """
         now = costs[self.in_force]
-        best = min((n for n in range(len(costs)) if n != self.in_force), key=costs.__getitem__)
-        self.lost = max(0.0, self.lost + (now - costs[best]) * rows)
-        if now <= BETTER * costs[best] or self.lost < to_change(best):
-            return None
-        return best
+        lost = self.lost or [0.0] * len(costs)
+        self.lost = [max(0.0, before + (now - cost) * rows) for before, cost in zip(lost, costs, strict=True)]
+        better = [n for n, cost in enumerate(costs) if now > BETTER * cost and self.lost[n] >= to_change(n)]
+        return min(better, key=costs.__getitem__, default=None)
 
 
 def at_random(state: ChangingState, names: Sequence[str], step: Step) -> TacticChange | None:

@@ -179,9 +179,16 @@ class Chooser:
         elif name == "tree" and machine.partitions > 1 and not node.common_keys:
             cannot = {ADAPTIVE: "there is no key of all inputs, so it would run in one partition"} | cannot
         if ADAPTIVE not in cannot:
-            better = f"{ADAPTIVE} changes to what is better for what comes; it begins with {name}"
+            hosted = {"tree": "changes to it when it is better", "mjoin": "changes to it when it is better"}
+            hosted[name] = "begins with it"
             reasons = _reasons(
-                ADAPTIVE, cannot, lambda other: better if other in ("tree", "mjoin") else _dearer(prices, other, name)
+                ADAPTIVE,
+                cannot,
+                lambda other: (
+                    f"{_us(prices.price(other))} a row estimated, {ADAPTIVE} {hosted[other]}"
+                    if other in hosted
+                    else _dearer(prices, other, name)
+                ),
             )
             changing = self._changing(tree, reasons)
             return replace(changing, estimates=estimates, rests_on=rests_on, first=name)

@@ -144,7 +144,9 @@ class AdaptiveKernel:
             return None
         now, other = costs[state.in_force], costs[best]
         after = self.tactics[best].name
-        return TacticChange(step.before, state.rows, host.name, after, pairs, "pairs", now, other, state.lost / 1_000)
+        return TacticChange(
+            step.before, state.rows, host.name, after, pairs, "pairs", now, other, state.lost[best] / 1_000
+        )
 
     def _change(self, state: AdaptiveState, change: TacticChange, step: Step) -> Delta | None:
         """Take over what is alive and what is shown; gives what that changes in the answer, which is hardly ever more

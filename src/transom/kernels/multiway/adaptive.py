@@ -184,7 +184,7 @@ class AdaptiveJoinKernel:
         now, other = costs[state.in_force], costs[best]
         what = "probes" if host.name == "mjoin" else "tuples"
         return TacticChange(
-            step.before, state.rows, host.name, self.names[best], made, what, now, other, state.lost / 1_000
+            step.before, state.rows, host.name, self.names[best], made, what, now, other, state.lost[best] / 1_000
         )
 
     def _change(self, state: AdaptiveJoinState, change: TacticChange, step: Step) -> Ends:

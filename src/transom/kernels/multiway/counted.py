@@ -81,7 +81,7 @@ def _counts(hashes: dict[int, Hashes], count: int, turn: int) -> KeyCounts:
         now[i] = np.bincount(numbers[first : first + len(own)], minlength=now.shape[1])
         first += len(own)
     total = now.sum(1, keepdims=True)
-    return KeyCounts(now, now, total, total, growth=1.0, larger=float(larger))
+    return KeyCounts(now, now, total, total, growth=1.0, larger=float(larger), least=0.0)
 
 
 def _hashes(graph: JoinGraph, i: int, together: tuple[int, ...], own: KeptRows) -> Hashes:

@@ -56,7 +56,8 @@ class KeyCounts:
     alone has are left out; `alive` counts all rows, by input and instant.
 
     `before` counts the rows of `now` that were alive a little earlier as well. `growth` says what becomes of matches
-    in windows that are larger than the sample: 0 where they grow with the window, 1 where a probe finds as many.
+    in windows that are larger than the sample: 0 where they grow with the window, 1 where a probe finds as many. Fewer
+    tuples than `least` say nothing.
     """
 
     now: Floats
@@ -65,6 +66,7 @@ class KeyCounts:
     alive_before: Floats
     growth: float = 0.0
     larger: float = 1.0
+    least: float = SEEN
     _shares: dict[int, float] = field(default_factory=dict, repr=False)
     _sums: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
     _products: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
@@ -78,7 +80,7 @@ class KeyCounts:
     def staying(self, members: int) -> float:
         """Of the tuples that agree on the key, the share that was there before."""
         now, before = self._sum(members)
-        if now < SEEN:
+        if not now or now < self.least:
             return prod(self.staying_alone(i) for i in bits(members))
         return before / now
 
@@ -93,7 +95,7 @@ class KeyCounts:
         share = self._shares.get(members)
         if share is None:
             count = self._sum(members)[0]
-            if count >= SEEN or members.bit_count() == 2:
+            if count >= self.least or members.bit_count() == 2:
                 share = max(count, 0.5) / max(float(np.prod(self.alive[bits(members)], axis=0).sum()), 1.0)
             else:  # too few to count: as if the last input had to do with one of the others alone
                 last = 1 << members.bit_length() - 1
