@@ -175,7 +175,8 @@ def test_tree_and_mjoin_are_left_to_what_comes() -> None:
     ],
 )
 def test_what_may_not_change_says_why(how: dict[str, str], reason: str) -> None:
-    tactics = [each.tactic for each in planned(3, SLOW, **{"adapt": "on"} | how).walk()]
+    options: Any = {"adapt": "on"} | how
+    tactics = [each.tactic for each in planned(3, SLOW, **options).walk()]
     assert ("adaptive", reason) in [line for tactic in tactics for line in tactic.not_taken]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -46,8 +47,16 @@ def test_one_join_of_all_makes_the_answer_and_nothing_else(tactic: str) -> None:
 def test_it_tells_when_the_tactic_changed_and_why() -> None:
     """Readings find forty alarms of one kind and none of the other; then both alarms come together, and no readings."""
     session = Session()
-    rows = {"a": (6, lambda i: i % 6), "b": (6, lambda i: 6 + i % 6), "c": (900, lambda i: i % 12)}
-    storm = {"a": (300, lambda i: 100 + i % 50), "b": (300, lambda i: 100 + i % 50), "c": (300, lambda i: 500 + i % 90)}
+    rows: dict[str, tuple[int, Callable[[int], int]]] = {
+        "a": (6, lambda i: i % 6),
+        "b": (6, lambda i: 6 + i % 6),
+        "c": (900, lambda i: i % 12),
+    }
+    storm: dict[str, tuple[int, Callable[[int], int]]] = {
+        "a": (300, lambda i: 100 + i % 50),
+        "b": (300, lambda i: 100 + i % 50),
+        "c": (300, lambda i: 500 + i % 90),
+    }
     for name in ("a", "b", "c"):
         given = []
         for second in range(120):

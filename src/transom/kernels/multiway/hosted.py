@@ -293,9 +293,9 @@ class _Planted:
         for c in range(len(graph.keys[0])):
             owners = [next((i for i in side if graph.keys[i][c] is not None), None) for side in (left, right)]
             if None not in owners:
-                for own, side, i in zip(keys, (left, right), owners, strict=True):
-                    assert i is not None
-                    own.append(self._key(i, c, where, where[graph.bounds[side[0]]]))
+                for own, side, owner in zip(keys, (left, right), owners, strict=True):
+                    assert owner is not None
+                    own.append(self._key(owner, c, where, where[graph.bounds[side[0]]]))
         parts = [part for part in self.waiting if columns_of(part) <= where.keys()]
         self.waiting = [part for part in self.waiting if part not in parts]
         if len(where) == graph.bounds[-1] and graph.last is not None:
