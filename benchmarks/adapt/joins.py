@@ -10,7 +10,7 @@ raised both alarms within the window.
 | 3 | as phase 1, at half the rate | 50 | 2,500 |
 
 In phase 1 a tree that joins the alarms first makes hardly any tuple, and a reading finds nothing there; without it a
-reading finds 100 alarms of one kind, each of which has to look for the other. In phase 2 that tree makes a tuple for
+reading finds 40 alarms of one kind, each of which has to look for the other. In phase 2 that tree makes a tuple for
 every two alarms of a device, and no reading comes for them. A tenth of all rows are of devices that have about one
 alarm of either kind in a window: they give the answers.
 """
@@ -99,7 +99,7 @@ def _devices(phase: Phase, name: str, count: int, random: np.random.Generator) -
     if phase.storm:
         own = random.integers(0, alarms // 20, count) + (_HEALTHY if name == "c" else 0)
     else:
-        faulty = alarms // 100  # of either kind; each raises 100 alarms in a window
+        faulty = alarms // 40  # of either kind; each raises 40 alarms in a window
         first = {"a": 1, "b": 1 + faulty, "c": 1}[name] - (1 << 20)
         own = random.integers(first, first + faulty * (1 + (name == "c")), count)
     shared = random.random(count) < 0.1
