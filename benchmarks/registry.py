@@ -16,8 +16,8 @@ class Entry:
 
 BENCHMARKS: Final[dict[str, Entry]] = {
     "adapt": Entry(
-        "benchmarks.adapt",
-        "an aggregate over a join whose rates and matches change twice: tactics that stay beside the one that changes",
+        "benchmarks.adapt.benchmark",
+        "joins, of two with an aggregate or of three, whose rates and matches change twice: fixed or changing tactics",
     ),
     "aggregates": Entry(
         "benchmarks.aggregates",

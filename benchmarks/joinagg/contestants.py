@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -26,13 +27,14 @@ from transom.kernels.joinagg.credit_scan import CreditScanKernel
 from transom.kernels.joinagg.node import JoinAggregate
 from transom.kernels.kernel import Kernel, Step
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.multiway.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine
 from transom.kernels.operator import Operator, scanned
 from transom.pipeline.memory import state_bytes
 from transom.pipeline.part import Part
-from transom.plan.algebra import Join, StreamScan
+from transom.plan.algebra import Join, Node, StreamScan
 from transom.plan.catalogue import Catalogue, QueryStatement
 from transom.planner.plan import plan
-from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
+from transom.planner.statistics import Statistics, members_of
 
 PC, IC, TC, TC_PAPER, FACTORISED = CONTESTANTS = ("pc", "ic", "tc", "tc_paper", "factorised")
 # tc_paper has no groups, and with many inputs it is tc that is asked about.
@@ -66,7 +68,30 @@ class PaperPart(Part):
         return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
 
 
-class Bench:
+class Ready:
+    """A query ready to be run, as often as wanted; `root` is the number of the operator that answers."""
+
+    def __init__(
+        self,
+        query: Node,
+        catalogue: Catalogue,
+        statistics: Statistics | None = None,
+        changed: Callable[[Operator], Operator] = lambda root: root,
+        part: type[Part] = Part,
+    ) -> None:
+        root = changed(plan(query, catalogue, statistics))
+        operators = list(root.walk())
+        scans = [operator for operator in operators if isinstance(operator.node, StreamScan)]
+        ports = {(id(scan), 0): scanned(scan) for scan in scans}
+        self.part = part(operators, ports, catalogue, 1)
+        self.root = self.part.number[id(root)]
+        self.joins = [i for i, operator in enumerate(self.part.operators) if isinstance(operator.node, Join)]
+
+    def start(self) -> Running:
+        return Running(self)
+
+
+class Bench(Ready):
     """A query ready to be run by one contestant, as often as wanted. Raises RefusedError where it cannot be.
 
     Tactics do not change, unless `adaptive` is the contestant.
@@ -80,18 +105,14 @@ class Bench:
         options = f"SET adapt = '{adapt}'; SET joinagg = '{tactic}';"
         statement = parse_statements(f"{DECLARATIONS} {options} {cell.text}", catalogue)[-1]
         assert isinstance(statement, QueryStatement)
-        root = plan(statement.query, catalogue, Sampled(cell) if contestant == AUTO else None)
-        if contestant == TC_PAPER:
-            root = _without_merge(root)
-        operators = list(root.walk())
-        scans = [operator for operator in operators if isinstance(operator.node, StreamScan)]
-        ports = {(id(scan), 0): scanned(scan) for scan in scans}
-        self.part = (PaperPart if contestant == TC_PAPER else Part)(operators, ports, catalogue, 1)
-        self.root = self.part.number[id(root)]
-        self.joins = [i for i, operator in enumerate(self.part.operators) if isinstance(operator.node, Join)]
-
-    def start(self) -> Running:
-        return Running(self)
+        paper = contestant == TC_PAPER
+        super().__init__(
+            statement.query,
+            catalogue,
+            Sampled(cell) if contestant == AUTO else None,
+            _without_merge if paper else lambda root: root,
+            PaperPart if paper else Part,
+        )
 
 
 def _without_merge(root: Operator) -> Operator:
@@ -121,7 +142,7 @@ class Sampled:
 class Running:
     """One run: `seconds` on the clock and `rows` brought since the last `reset`."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Ready) -> None:
         self.bench = bench
         self.state = bench.part.start()
         self._before = 0
@@ -139,11 +160,17 @@ class Running:
         started = time.process_time()
         given, _ = self.bench.part.step(self.state, brought.batches, step, 0, {})
         self.state.open_ids.finish_step()
+        self.bench.part.answered()
+        self.bench.part.drain()
         self.seconds += time.process_time() - started
         self.rows += brought.rows
         out = given[self.bench.root]
         assert isinstance(out, Delta)
         return out
+
+    def close(self) -> None:
+        """No thread is left."""
+        self.bench.part.close()
 
     def measured(self) -> dict[str, float]:
         """Rows of all streams a second, bytes of the operators' state; of pc the rows that its joins made a second."""

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.multiway.data import Batch, Cell, Feed, Row
+from transom.kernels.multiway.join_tree import left_deep
 from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.operator import Operator, scanned
 from transom.pipeline.memory import state_bytes, state_rows
 from transom.plan.algebra import Join, StreamScan
-from transom.planner.join_tree import left_deep
 from transom.planner.multiway_choice import MultiwayDecision
 from transom.runtimes.local.query import LocalQuery
 from transom.session import Session, workspace_of

@@ -101,7 +101,7 @@ def test_what_is_declared_can_be_shown(capsys: pytest.CaptureFixture[str], monke
         [
             "adapt",
             "on",
-            "whether the tactic of an aggregate over a join may change while it runs; shuffle: at random, to be tested",
+            "whether tactics of joins of many and of aggregates over joins may change as they run; shuffle: at random",
         ],
         ["lifetimes", "auto", "how rows say when they end: direct, or by negative tuples"],
         ["sharing", "auto", "whether queries of a run that have the same join or view share it"],

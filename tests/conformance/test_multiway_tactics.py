@@ -8,8 +8,8 @@ from tests.conformance.conformance import Case, disagreement, inputs, load
 from tests.profile import NIGHTLY, in_turn
 from tests.runtimes_under_test import RUNTIMES
 from transom.cql.statements import parse_statements
+from transom.kernels.multiway.cost import TACTICS
 from transom.plan.catalogue import Catalogue, QueryStatement
-from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
 
 CASES = [case for case in load() if case.file in ("multiway", "join") and case.only is None]

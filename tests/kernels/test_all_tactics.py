@@ -23,12 +23,13 @@ from transom.kernels.all_tactics import TACTICS
 from transom.kernels.join.join import JoinKernel, JoinState
 from transom.kernels.join.tactic import LazyHashTactic
 from transom.kernels.kernel import Kernel, Step
+from transom.kernels.multiway import cost as multiway_cost
 from transom.kernels.operator import Operator, Site, Tactic
 from transom.pipeline import registry
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
 from transom.plan.options import OPTIONS
-from transom.planner import join, joinagg, multiway_cost, slide_join
+from transom.planner import join, joinagg, multiway_choice, slide_join
 from transom.planner.explain import explain_text
 from transom.planner.plan import plan
 from transom.planner.sharing import consumer, shared_join, shared_subplan
@@ -85,7 +86,10 @@ QUERIES = [
         f"SET joinagg = '{name}'; SELECT b.v, COUNT(*) {PAIRS} GROUP BY b.v"
         for name in ("factorised", "ic", "tc", "adaptive")
     ),
-    *(f"SET multiway = '{name}'; SELECT a.v {PAIRS}" for name in ("mjoin", "parallel_mjoin", "parallel_tree")),
+    *(
+        f"SET multiway = '{name}'; SELECT a.v {PAIRS}"
+        for name in ("mjoin", "parallel_mjoin", "parallel_tree", "adaptive")
+    ),
     *(f"SET slide_join = '{name}'; {SLIDING}" for name in ("incremental", "full", "hybrid")),
     f"SET memory = '64 MB'; {SLIDING}",
 ]
@@ -173,7 +177,7 @@ def test_a_tactic_is_whole(tactic: type[Tactic]) -> None:
     [
         ("join", join.TACTICS),
         ("joinagg", joinagg.TACTICS),
-        ("multiway", multiway_cost.TACTICS),
+        ("multiway", (*multiway_cost.TACTICS, multiway_choice.ADAPTIVE)),
         ("slide_join", (*slide_join.TACTICS, "off")),
     ],
 )

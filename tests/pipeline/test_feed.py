@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +152,18 @@ def test_what_comes_from_many_is_in_time_order_where_the_reader_relies_on_it() -
     found = relation_of(FeedState(), *unpacked(parts), SCHEMA, Step(0, 100, 0, OpenIdPool()), in_time_order=True)
     assert found.ta.tolist() == [1, 3, 9, 9] and found.te.tolist() == [6, 8, 14, 14]
     assert found.values.column(0).to_pylist() == [3, 1, 2, 4]
+
+
+def test_what_begins_at_one_instant_is_in_the_order_of_its_ends() -> None:
+    """Rows of a sliding window: those of the second partition end first, and a ring gives them back in this order."""
+    ends = {1: 20, 2: 16, 3: 16, 4: 20}
+    parts = []
+    for partition, ks in enumerate(([1, 4], [2, 3])):
+        d = delta([(k, 12, -1) for k in ks])
+        d = replace(d, te=np.array([ends[k] for k in ks]))
+        parts += [part for _, part in sent(INTO_ONE, d, partition, 1, Routes())]
+    found = relation_of(FeedState(), *unpacked(parts), SCHEMA, Step(0, 100, 0, OpenIdPool()), in_time_order=True)
+    assert found.te.tolist() == [16, 16, 20, 20] and found.values.column(0).to_pylist() == [2, 3, 1, 4]
 
 
 def stream(*rows: tuple[int, int]) -> StreamDelta:

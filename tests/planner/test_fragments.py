@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.multiway.statistics import Machine
 from transom.plan.catalogue import Catalogue
 from transom.plan.expression import columns_of
 from transom.planner.fragments import ANSWER, Fragment, fragments
 from transom.planner.plan import plan
-from transom.planner.statistics import DeclaredStatistics, Machine
+from transom.planner.statistics import DeclaredStatistics
 
 KNOWN = Catalogue()
 parse_statements(

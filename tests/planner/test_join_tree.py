@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from transom.cql.statements import bind_query, parse_statements
+from transom.kernels.multiway.join_tree import Tree, best_tree, joins_of, leaves, left_deep
+from transom.kernels.multiway.statistics import InputStatistics, JoinStatistics, Machine
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.fingerprint import fingerprint
 from transom.planner.fragments import fragments
-from transom.planner.join_tree import Tree, best_tree, joins_of, leaves, left_deep
 from transom.planner.plan import plan, plan_and_decisions
-from transom.planner.statistics import DeclaredStatistics, InputStatistics, JoinStatistics, Machine
+from transom.planner.statistics import DeclaredStatistics
 
 STREAMS = "ABCDE"
 SPREAD = Machine(partitions=4, one_by_one=False)

@@ -13,13 +13,14 @@ from transom.core.errors import UnsupportedError
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.joinagg.node import JoinAggregate, MergeAggregate
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.multiway.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine
 from transom.kernels.operator import Operator
 from transom.plan.catalogue import Catalogue
 from transom.planner.explain import explain_json, explain_text
 from transom.planner.fragments import fragments
 from transom.planner.multiway_choice import MultiwayDecision
 from transom.planner.plan import plan, plan_and_decisions
-from transom.planner.statistics import InputStatistics, JoinStatistics, KeyCounts, Machine, members_of
+from transom.planner.statistics import members_of
 
 DECLARED = """
     CREATE STREAM A (ts TIMESTAMP, k INTEGER, d VARCHAR, x INTEGER, f DOUBLE, WATERMARK FOR ts AS ts);

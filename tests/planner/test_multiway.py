@@ -58,7 +58,7 @@ def test_two_inputs_are_joined_as_ever(tactic: str) -> None:
     assert not any("mjoin" in dict(each.tactic.not_taken) for each in two.walk())
 
 
-@pytest.mark.parametrize("tactic", ["parallel_tree", "mjoin", "parallel_mjoin"])
+@pytest.mark.parametrize("tactic", ["parallel_tree", "mjoin", "parallel_mjoin", "adaptive"])
 def test_what_is_asked_for_is_planned(tactic: str) -> None:
     (operator,) = [each for each in planned(ONE_KEY, multiway=tactic).walk() if each.kind == "MultiwayJoin"]
     assert operator.tactic.name == tactic and set(dict(operator.tactic.not_taken).values()) == {"not requested"}
@@ -80,7 +80,7 @@ def test_equalities_become_one_key_by_transitivity() -> None:
     assert keys(node) == [["k"], ["k"], ["k"]] and node.residual == () and node.last is None
     assert [str(need) for need in operator.needs] == ["by (k)"] * 3
     assert dict(operator.tactic.not_taken) == dict.fromkeys(
-        ("tree", "parallel_tree", "parallel_mjoin"), "not requested"
+        ("tree", "parallel_tree", "parallel_mjoin", "adaptive"), "not requested"
     )
     _, again = multiway(f"SELECT 1 FROM {THREE} WHERE A.k = C.k AND B.k = A.k AND C.k = B.k")
     assert keys(again) == [["k"], ["k"], ["k"]] and again.residual == ()

@@ -79,7 +79,7 @@ JOINAGG: Final = (
     ),
     Bug(
         "a_change_ends_rows_too_early",
-        "kernels/joinagg/hosted.py",
+        "kernels/alive_rows.py",
         "np.where(te == OPEN_END, FOREVER, te)",
         "np.where(te == OPEN_END, FOREVER, te - 1)",
         "after a change from pc rows end an instant too early",
@@ -93,8 +93,8 @@ JOINAGG: Final = (
     ),
     Bug(
         "a_change_forgets_open_ends",
-        "kernels/joinagg/hosted.py",
-        "open_id = side.lifetimes.open_ids(side.capacity)[slots]",
+        "kernels/alive_rows.py",
+        "open_id = own.lifetimes.open_ids(own.capacity)[slots]",
         "open_id = np.full(len(slots), -1, dtype=np.int64)",
         "rows whose end was open when the tactic changed never end",
     ),
@@ -107,9 +107,9 @@ JOINAGG: Final = (
     ),
     Bug(
         "changes_between_equals",
-        "kernels/joinagg/adaptive.py",
-        "if now <= BETTER * costs[best]:",
-        "if now <= costs[best]:",
+        "kernels/changing.py",
+        "if now > BETTER * cost and",
+        "if now > cost and",
         "a tactic changes to one that is hardly better",
     ),
 )

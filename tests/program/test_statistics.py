@@ -16,9 +16,10 @@ from transom.connectors.memory import MemorySource
 from transom.connectors.source import Growing, Position
 from transom.cql.statements import bind_query, parse_statements
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.multiway.statistics import JoinStatistics, Machine
 from transom.plan.catalogue import Catalogue, StreamDefinition, TableDefinition
 from transom.planner.plan import plan
-from transom.planner.statistics import RATE, JoinStatistics, Machine
+from transom.planner.statistics import RATE
 from transom.program.inputs import SessionInputs
 from transom.program.sample import Peek, peeked
 from transom.program.statistics import SampledStatistics

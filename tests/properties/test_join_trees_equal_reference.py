@@ -13,10 +13,10 @@ from tests.properties.examples import lively_example
 from tests.properties.multiway_queries import FAMILIES, MultiwayJoins
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
+from transom.kernels.multiway.join_tree import Tree, leaves
+from transom.kernels.multiway.statistics import JoinStatistics
 from transom.plan.algebra import Join, Node
 from transom.planner import multiway_choice
-from transom.planner.join_tree import Tree, leaves
-from transom.planner.statistics import JoinStatistics
 from transom.runtimes.reference.history import difference
 
 EXAMPLES = examples(by_day=2, at_night=200)

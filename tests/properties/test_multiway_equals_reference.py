@@ -19,8 +19,8 @@ from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
 from transom.kernels import shorter_steps
 from transom.kernels.multiway import mjoin, parallel_mjoin, parallel_tree
+from transom.kernels.multiway.cost import TACTICS
 from transom.pipeline import fragment_partition
-from transom.planner.multiway_cost import TACTICS
 from transom.planner.plan import plan
 from transom.runtimes.reference.history import difference
 

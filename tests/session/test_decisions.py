@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from transom.core.errors import CheckpointError
+from transom.kernels.multiway.statistics import Machine
 from transom.planner.multiway_choice import MultiwayDecision, read_decisions, written
-from transom.planner.statistics import Machine
 from transom.runtimes.local.query import LocalQuery
 from transom.runtimes.local.run import LocalRun
 from transom.session import Session, workspace_of

@@ -47,6 +47,9 @@ PLANS: dict[str, str] = {
     "mjoin": "SET multiway = 'mjoin'; " + _THREE.format("RANGE 8 SECONDS"),
     "mjoin of open rows": "SET multiway = 'mjoin'; " + _THREE.format("PARTITION BY k ROWS 3"),
     "join tree": "SET multiway = 'tree'; " + _THREE.format("RANGE 8 SECONDS"),
+    "join that changes": "SET multiway = 'adaptive'; SET adapt = 'shuffle'; " + _THREE.format("RANGE 8 SECONDS"),
+    "join that changes, of open rows": "SET multiway = 'adaptive'; SET adapt = 'shuffle'; "
+    + _THREE.format("PARTITION BY k ROWS 3"),
     "parallel tree": "SET multiway = 'parallel_tree'; " + _THREE.format("RANGE 8 SECONDS"),
     "parallel mjoin": "SET multiway = 'parallel_mjoin'; " + _THREE.format("RANGE 8 SECONDS"),
     "pc": "SET joinagg = 'pc'; " + _TOTALS.format("RANGE 8 SECONDS"),

@@ -59,6 +59,7 @@ QUERIES = {
     f"SET joinagg = 'tc'; SELECT b.v, SUM(a.f), MIN(b.v) {PAIRS.replace('ROWS 3', 'NOW')} GROUP BY b.v": "changes",
     f"SET multiway = 'mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
     f"SET multiway = 'parallel_mjoin'; SELECT a.v {PAIRS.replace('ROWS 3', 'PARTITION BY v ROWS 2')}": "changes",
+    f"SET multiway = 'adaptive'; SET adapt = 'shuffle'; SELECT a.v {PAIRS}": "changes",
     f"SET multiway = 'parallel_tree'; SELECT a.k {PAIRS} AND a.v = b.v": "changes",
     "SET lifetimes = 'negative'; SELECT MIN(s.f) FROM s [PARTITION BY v ROWS 2], c WHERE s.k = c.k": "changes",
     "SET partitions = 2; SELECT k, COUNT(*) FROM s [ROWS 3] GROUP BY k": "changes",

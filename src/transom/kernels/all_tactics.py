@@ -15,7 +15,7 @@ from transom.kernels.joinagg.tactic import (
     MergeTactic,
 )
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
-from transom.kernels.multiway.tactic import MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
+from transom.kernels.multiway.tactic import AdaptiveJoinTactic, MJoinTactic, ParallelMJoinTactic, ParallelTreeTactic
 from transom.kernels.operator import Tactic
 from transom.kernels.outer_join.tactic import (
     AntiLazyHashTactic,
@@ -101,6 +101,7 @@ TACTICS: Final[tuple[type[Tactic], ...]] = (
     ParallelTreeTactic,
     MJoinTactic,
     ParallelMJoinTactic,
+    AdaptiveJoinTactic,
     SlidingTactic,
     RunningTactic,
     FactorisedTactic,

@@ -183,8 +183,9 @@ def relation_of(
     open_id = _joined([_opened(state, str(sent.sender), sent.times[2], step) for sent in senders])
     ta, te, _ = _together(senders)
     values = _values(senders, schema)
-    if in_time_order and (ta[1:] < ta[:-1]).any():
-        order = np.argsort(ta, kind="stable")
+    # Rows of several senders that begin at one instant may end at several: sliding windows end in the order of both.
+    if in_time_order and ((ta[1:] < ta[:-1]) | (te[1:] < te[:-1])).any():
+        order = np.lexsort((te, ta))
         values, ta, te, open_id = values.take(pa.array(order)), ta[order], te[order], open_id[order]
     return Delta(values, ta, te, open_id, step.frontier, closed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from transom.kernels.joinagg.adaptive import AdaptiveState
+from transom.kernels.changing import ChangingState
 from transom.kernels.slide_join.memory import SlideJoinState
 from transom.pipeline.exhausted import Kept
 from transom.pipeline.layout import SHARED
@@ -58,7 +58,7 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
     changes: dict[int, list[list[str]]] = {}
     for part, hosted in partition.hosted(state):
         for operator, memory in zip(part.operators, hosted.operators, strict=True):
-            lines = [kernel_state.lines() for kernel_state in memory if isinstance(kernel_state, AdaptiveState)]
+            lines = [kernel_state.lines() for kernel_state in memory if isinstance(kernel_state, ChangingState)]
             if lines:
                 changes.setdefault(partition.numbers[id(operator)], []).extend(lines)
     return {

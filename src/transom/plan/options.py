@@ -89,8 +89,8 @@ OPTIONS: Final[dict[str, Option]] = {
         Option(
             "multiway",
             "auto",
-            _one_of("auto", "tree", "parallel_tree", "mjoin", "parallel_mjoin"),
-            "'auto', 'tree', 'parallel_tree', 'mjoin' or 'parallel_mjoin'",
+            _one_of("auto", "tree", "parallel_tree", "mjoin", "parallel_mjoin", "adaptive"),
+            "'auto', 'tree', 'parallel_tree', 'mjoin', 'parallel_mjoin' or 'adaptive'",
             "the tactic of joins of many inputs",
         ),
         Option(
@@ -105,7 +105,7 @@ OPTIONS: Final[dict[str, Option]] = {
             "on",
             _one_of("on", "off", "shuffle"),
             "'on', 'off' or 'shuffle'",
-            "whether the tactic of an aggregate over a join may change while it runs; shuffle: at random, to be tested",
+            "whether tactics of joins of many and of aggregates over joins may change as they run; shuffle: at random",
         ),
         Option(
             "lifetimes",

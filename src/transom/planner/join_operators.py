@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from transom.kernels.joinagg.shape import KeyMember, Shape, equal
+from transom.kernels.multiway.join_tree import Tree
 from transom.kernels.operator import ANY, Operator, Tactic, column
 from transom.kernels.select.tactic import ProjectTactic
 from transom.plan.algebra import Join, Project, a_relation
 from transom.plan.expression import Expression, columns_of, conjuncts, remap
 from transom.planner import join as joins
-from transom.planner.join_tree import Tree
 
 
 @dataclass

@@ -6,10 +6,14 @@ Unless one is forced, the one that costs the least is taken (`multiway_choice.py
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import combinations
+
 from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.shape import Shape, equal, may_fail
+from transom.kernels.multiway.join_tree import Tree, leaves
 from transom.kernels.multiway.node import MultiwayJoin
-from transom.kernels.multiway.tactic import MultiwayTactic
+from transom.kernels.multiway.tactic import AdaptiveJoinTactic, MultiwayTactic
 from transom.kernels.operator import SINGLE, Operator, Partitioning
 from transom.plan.algebra import Join, a_relation
 from transom.plan.expression import Expression, columns_of, conjunction, conjuncts, remap
@@ -22,8 +26,31 @@ def operator(node: MultiwayJoin, inputs: tuple[Operator, ...], choice: MultiwayC
     needs = tuple(Partitioning("keys", tuple(_key(own[c]) for c in common)) if common else SINGLE for own in node.keys)
     (kind,) = (each for each in tactics_of(MultiwayJoin) if each.name == choice.name)
     assert issubclass(kind, MultiwayTactic)
-    tactic = choice.onto(kind.chosen(node, inputs))
+    chosen = kind.chosen(node, inputs)
+    if isinstance(chosen, AdaptiveJoinTactic):
+        assert choice.decision.tree is not None
+        trees = other_shapes(node, choice.decision.tree)
+        chosen = replace(chosen, trees=trees, first=choice.first, watch=choice.adapt)
+    tactic = choice.onto(chosen)
     return Operator(node, tactic, inputs, None, needs, open_ends=any(below.open_ends for below in inputs))
+
+
+def other_shapes(node: MultiwayJoin, tree: Tree) -> tuple[Tree, ...]:
+    """The trees that a join of three may change to, those without combinations of all rows; this one first."""
+    if len(node.relations) != 3:
+        return (tree,)
+    pairs = [(i, j) for i, j in combinations(range(3), 2) if _linked(node, i, j)]
+    shapes: list[Tree] = [((i, j), 3 - i - j) for i, j in pairs]
+    return (tree, *(shape for shape in shapes if _first_pair(shape) != _first_pair(tree)))
+
+
+def _first_pair(tree: Tree) -> frozenset[int]:
+    assert not isinstance(tree, int)
+    return frozenset(next(leaves(side) for side in tree if not isinstance(side, int)))
+
+
+def _linked(node: MultiwayJoin, i: int, j: int) -> bool:
+    return any(a is not None and b is not None for a, b in zip(node.keys[i], node.keys[j], strict=True))
 
 
 def multiway_join(join: Join, inputs: tuple[Operator, ...]) -> MultiwayJoin:

@@ -11,15 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from transom.core.errors import CheckpointError, UnsupportedError
+from transom.kernels.changing import STAY, WATCH
+from transom.kernels.multiway.cost import TACTICS, Costs, costs
+from transom.kernels.multiway.join_tree import Tree, best_tree, leaves
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.multiway.statistics import JoinStatistics, Machine
+from transom.kernels.multiway.tactic import AdaptiveJoinTactic
 from transom.kernels.operator import Tactic
-from transom.planner.join_tree import Tree, best_tree, leaves
-from transom.planner.multiway_cost import TACTICS, Costs, costs
-from transom.planner.statistics import JoinStatistics, Machine, Statistics
+from transom.planner.statistics import Statistics
 
 Reasons = tuple[tuple[str, str], ...]
 
-ONE_OPERATOR: Final = TACTICS[1:]
+ADAPTIVE: Final = AdaptiveJoinTactic.name
+
+ONE_OPERATOR: Final = (*TACTICS[1:], ADAPTIVE)
 """The tactics that are one operator for all inputs."""
 
 
@@ -33,8 +38,8 @@ class MultiwayDecision:
     def fits(self, count: int) -> bool:
         """Whether it can be one about so many inputs."""
         if self.tree is None:
-            return self.tactic in ONE_OPERATOR
-        return self.tactic == "tree" and sorted(leaves(self.tree)) == list(range(count))
+            return self.tactic in ONE_OPERATOR and self.tactic != ADAPTIVE
+        return self.tactic in ("tree", ADAPTIVE) and sorted(leaves(self.tree)) == list(range(count))
 
 
 def written(decisions: Sequence[MultiwayDecision]) -> str:
@@ -71,12 +76,17 @@ def _tree(written: Any) -> Tree | None:
 
 @dataclass(frozen=True)
 class MultiwayChoice:
-    """A decision, those that are not taken with the reasons, and the estimates behind it."""
+    """A decision, those that are not taken with the reasons, and the estimates behind it.
+
+    One that may change is `first` in force, and changes as `adapt` says.
+    """
 
     decision: MultiwayDecision
     not_taken: Reasons
     estimates: tuple[tuple[str, float], ...] = ()
     rests_on: Reasons = ()
+    first: str = "tree"
+    adapt: str = WATCH
 
     @property
     def name(self) -> str:
@@ -84,7 +94,7 @@ class MultiwayChoice:
 
     def onto(self, tactic: Tactic) -> Tactic:
         """Shown with the operator that stands for the join."""
-        price = dict(self.estimates).get(self.name)
+        price = dict(self.estimates).get(self.first if self.name == ADAPTIVE else self.name)
         added = f"{tactic.costs}; {_us(price)} a row estimated" if price is not None else tactic.costs
         not_taken = (*tactic.not_taken, *self.not_taken)
         return replace(tactic, costs=added, not_taken=not_taken, estimates=self.estimates, rests_on=self.rests_on)
@@ -103,15 +113,21 @@ class Chooser:
     negative: bool
     statistics: Statistics
     decided: tuple[MultiwayDecision, ...] = ()
+    adapt: str = STAY
 
-    def choose(self, node: MultiwayJoin, written: Tree, number: int, stamped: bool) -> MultiwayChoice:
-        """For the join of this number, whose streams may all be stamped on arrival; `written` is its plainest tree."""
-        cannot = self._cannot()
+    def choose(self, node: MultiwayJoin, written: Tree, number: int, stamped: bool, forget: int = 0) -> MultiwayChoice:
+        """For the join of this number, whose streams may all be stamped on arrival; `written` is its plainest tree.
+
+        `forget`: so many of its inputs enter with their windows; joins of two of those remember nothing.
+        """
+        cannot = self._cannot(forget)
         if self.forced in cannot:
             raise UnsupportedError(
                 f"the multiway join tactic '{self.forced}' cannot run this query: {cannot[self.forced]}",
                 remedy="SET multiway = 'auto', or SET lifetimes = 'direct'",
             )
+        if self.forced == ADAPTIVE:
+            return self._changing(self._tree(node, written), self._others(ADAPTIVE, cannot))
         if self.forced in ONE_OPERATOR:
             return MultiwayChoice(MultiwayDecision(self.forced), self._others(self.forced, cannot))
         if len(node.relations) == 2:
@@ -121,16 +137,27 @@ class Chooser:
             return MultiwayChoice(
                 decided,
                 _reasons(decided.tactic, cannot, lambda name: f"the checkpoint was written with {decided.tactic}"),
+                adapt=self.adapt,
             )
         return self._by_cost(node, written, cannot, stamped)
 
-    def _cannot(self) -> dict[str, str]:
+    def _cannot(self, forget: int) -> dict[str, str]:
         if self.negative:
             return dict.fromkeys(ONE_OPERATOR, "lifetimes are sent as negative tuples")
-        return {}
+        if self.forced == ADAPTIVE:
+            return {}
+        if self.adapt == STAY:
+            return {ADAPTIVE: "SET adapt is 'off'"}
+        return {ADAPTIVE: "joins of two remember nothing of windows that are over"} if forget > 1 else {}
 
     def _others(self, name: str, cannot: dict[str, str]) -> Reasons:
         return _reasons(name, cannot, lambda other: "not requested")
+
+    def _tree(self, node: MultiwayJoin, written: Tree) -> Tree:
+        return best_tree(self.statistics.join(node), written, self.statistics.machine.partitions > 1)
+
+    def _changing(self, tree: Tree, not_taken: Reasons) -> MultiwayChoice:
+        return MultiwayChoice(MultiwayDecision(ADAPTIVE, tree), not_taken, adapt=self.adapt)
 
     def _by_cost(self, node: MultiwayJoin, written: Tree, cannot: dict[str, str], stamped: bool) -> MultiwayChoice:
         machine = self.statistics.machine
@@ -144,13 +171,34 @@ class Chooser:
         prices = costs(node, statistics, tree, machine, one_by_one)
         name = prices.cheapest(tuple(tactic for tactic in TACTICS if tactic not in cannot))
         estimates = tuple((tactic, prices.price(tactic)) for tactic in TACTICS)
+        rests_on = _rests_on(statistics, machine, one_by_one)
+        if name not in ("tree", "mjoin"):
+            cannot = {ADAPTIVE: f"it changes between tree and mjoin, and {name} costs less"} | cannot
+        elif one_by_one:
+            cannot = {ADAPTIVE: "rows come one by one, and what costs most is a step, whatever comes"} | cannot
+        elif name == "tree" and machine.partitions > 1 and not node.common_keys:
+            cannot = {ADAPTIVE: "there is no key of all inputs, so it would run in one partition"} | cannot
+        if ADAPTIVE not in cannot:
+            hosted = {"tree": "changes to it when it is better", "mjoin": "changes to it when it is better"}
+            hosted[name] = "begins with it"
+            reasons = _reasons(
+                ADAPTIVE,
+                cannot,
+                lambda other: (
+                    f"{_us(prices.price(other))} a row estimated, {ADAPTIVE} {hosted[other]}"
+                    if other in hosted
+                    else _dearer(prices, other, name)
+                ),
+            )
+            changing = self._changing(tree, reasons)
+            return replace(changing, estimates=estimates, rests_on=rests_on, first=name)
         reasons = _reasons(name, cannot, lambda other: _dearer(prices, other, name))
         decision = MultiwayDecision(name, tree if name == "tree" else None)
-        return MultiwayChoice(decision, reasons, estimates, _rests_on(statistics, machine, one_by_one))
+        return MultiwayChoice(decision, reasons, estimates, rests_on)
 
 
 def _reasons(taken: str, cannot: dict[str, str], otherwise: Callable[[str], str]) -> Reasons:
-    return tuple((name, cannot.get(name) or otherwise(name)) for name in TACTICS if name != taken)
+    return tuple((name, cannot.get(name) or otherwise(name)) for name in (*TACTICS, ADAPTIVE) if name != taken)
 
 
 def _dearer(prices: Costs, name: str, taken: str) -> str:

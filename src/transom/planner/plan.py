@@ -10,6 +10,7 @@ from transom.kernels.aggregate.tactic import RunningTactic, SlidingTactic
 from transom.kernels.deduplicate.tactic import deduplicate_operator
 from transom.kernels.joinagg.shape import Shape, shape_of
 from transom.kernels.kept_forever.tactic import KeptForeverTactic
+from transom.kernels.multiway.join_tree import left_deep
 from transom.kernels.operator import ANY, SINGLE, Operator, Partitioning, Tactic, all_columns, column, scanned
 from transom.kernels.scan.tactic import ChangesTableTactic, ScanTactic, StaticTableTactic, UpsertTableTactic
 from transom.kernels.select.tactic import ConcatenationTactic, FilterTactic, ProjectTactic
@@ -51,9 +52,8 @@ from transom.plan.rewrites import rewrite
 from transom.planner import join as joins
 from transom.planner import joinagg, multiway, slide_join
 from transom.planner.join_operators import JoinOperators
-from transom.planner.join_tree import left_deep
 from transom.planner.lifetimes import method_of, with_negative_tuples
-from transom.planner.multiway_choice import Chooser, MultiwayChoice, MultiwayDecision
+from transom.planner.multiway_choice import ONE_OPERATOR, Chooser, MultiwayChoice, MultiwayDecision
 from transom.planner.running_frames import bound_frames, frame_windows
 from transom.planner.sealed import seal, sealed_columns
 from transom.planner.statistics import DeclaredStatistics, Statistics
@@ -101,7 +101,8 @@ class Planner:
         self.joinaggs: list[MultiwayDecision] = []
         self.negative = method_of(self.option("lifetimes")).name == "negative"
         forced, pairs = self.option("multiway"), self.option("join")
-        self.chooser = Chooser(forced, pairs, self.negative, statistics or DeclaredStatistics(catalogue), decided)
+        given = statistics or DeclaredStatistics(catalogue)
+        self.chooser = Chooser(forced, pairs, self.negative, given, decided, self.option("adapt"))
 
     @property
     def decisions(self) -> tuple[MultiwayDecision, ...]:
@@ -240,12 +241,14 @@ class Planner:
         choice = self.choices.get(node)
         if choice is None:
             number = sum(1 for choice in self.choices if len(choice.relations) > 2)
-            choice = self.chooser.choose(whole, written, number, self._stamped(inputs))
-            if choice.decision.tree is None and self.option("multiway") == "auto" and all(self._sealed(inputs)):
+            sealed = self._sealed(inputs)
+            choice = self.chooser.choose(whole, written, number, self._stamped(inputs), sum(sealed))
+            if choice.name in ONE_OPERATOR and self.option("multiway") == "auto" and all(sealed):
                 choice = MultiwayChoice(MultiwayDecision("tree", written), ((choice.name, _MEETS_AT_ONCE),))
             self.choices[node] = choice
-        if choice.decision.tree is None:
+        if choice.name in ONE_OPERATOR:
             return multiway.operator(whole, inputs, choice)
+        assert choice.decision.tree is not None
         made = JoinOperators(node, inputs, self.option("join"), self._once, choice.onto)
         return made.of(choice.decision.tree)
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from transom.connectors.connector import OpenSink, Sink
 from transom.core.errors import OptionError
+from transom.kernels.multiway.statistics import Machine
 from transom.planner.explain import Measured
-from transom.planner.statistics import Machine
 from transom.program.arguments import require_path
 from transom.program.clock import Clock
 from transom.program.inputs import DataFrameInput, Definition

@@ -15,26 +15,22 @@ from transom.core.delta import Int64s
 from transom.core.time import FOREVER
 from transom.kernels import scalar
 from transom.kernels.multiway.node import MultiwayJoin
-from transom.kernels.worker_pool import measured_handover, processors
-from transom.plan.catalogue import Catalogue
-from transom.plan.expression import Expression, columns_of, remap
-from transom.plan.options import partitions_of, time_settings
-from transom.planner.statistics import (
+from transom.kernels.multiway.statistics import (
     PASSING,
-    RATE,
     SEEN,
-    DeclaredStatistics,
     Floats,
     InputStatistics,
     JoinStatistics,
     KeyCounts,
     Machine,
     bits,
-    declared_rate,
-    input_of,
-    members_of,
     predicates_over,
 )
+from transom.kernels.worker_pool import measured_handover, processors
+from transom.plan.catalogue import Catalogue
+from transom.plan.expression import Expression, columns_of, remap
+from transom.plan.options import partitions_of, time_settings
+from transom.planner.statistics import RATE, DeclaredStatistics, declared_rate, input_of, members_of
 from transom.program.sample import Peek, Sample, Samples
 
 _INSTANTS: Final = (0.0, 0.15, 0.3, 0.45)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from transom.kernels.joinagg.adaptive import AdaptiveState
+from transom.kernels.changing import ChangingState
 
 
 def changes_of(memories: Sequence[Any]) -> tuple[str, ...]:
     """The changes of an operator, by what its kernels remember, of each partition on its own; none if it never does."""
-    return changes_in([state.lines() for state in memories if isinstance(state, AdaptiveState)])
+    return changes_in([state.lines() for state in memories if isinstance(state, ChangingState)])
 
 
 def changes_in(partitions: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ import pytest
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s
 from transom.core.time import FOREVER
-from transom.kernels.joinagg.adaptive import AdaptiveKernel, AdaptiveState, TacticChange
+from transom.kernels.changing import TacticChange
+from transom.kernels.joinagg.adaptive import AdaptiveKernel, AdaptiveState
 from transom.kernels.joinagg.change_cost import LOOK, PRICES
 from transom.kernels.joinagg.spec import JoinAggregateSpec, JoinCall
 from transom.kernels.kernel import Step
@@ -137,7 +138,7 @@ def test_it_changes_when_the_other_is_better_and_what_was_lost_pays_for_it() -> 
     assert state.changed == 2, "it stays where nothing changes"
     down, up = state.changes
     assert down.cost_before > 1.5 * down.cost_after and up.cost_before > 1.5 * up.cost_after
-    assert up.pairs > 10 > 3 > down.pairs and down.rows >= LOOK
+    assert up.made > 10 > 3 > down.made and down.rows >= LOOK
     assert up.lost >= PRICES["factorised"].to_change(rows=10_000, pairs=0) / 1_000
     assert state.lines()[0] == "factorised now, changed 2 times" and len(state.lines()) == 3
 

@@ -17,6 +17,8 @@ from transom.session import workspace_of
 QUERIES = (
     "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS total FROM a [ROWS 8], b [RANGE 9 SECONDS] WHERE a.k = b.k GROUP BY a.k",
     "SELECT SUM(a.x) AS total, MAX(b.x) AS most FROM a [RANGE 9 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k",
+    "SELECT a.x, b.x AS y, c.x AS z FROM a [PARTITION BY k ROWS 2] AS a, b [RANGE 9 SECONDS] AS b, "
+    "a [RANGE 5 SECONDS] AS c WHERE a.k = b.k AND b.k = c.k",
 )
 
 
@@ -35,7 +37,7 @@ def test_it_changes_again_where_it_did(spark: SparkSession, tmp_path: Path, quer
     def notes(table: pa.Table, batch: int) -> None:
         again[batch] = table
 
-    options: dict[str, Any] = {"joinagg": "adaptive", "adapt": "shuffle"}
+    options: dict[str, Any] = {"joinagg": "adaptive", "multiway": "adaptive", "adapt": "shuffle"}
     session = session_of(spark, batch_rows=6, tasks=tasks, **options)
     run_options: dict[str, Any] = {"checkpoint": str(tmp_path / "kept"), "end": True}
     with pytest.raises(Broken):

@@ -122,6 +122,16 @@ class JoinKernel(JoinPredicate):
             out = self._emit(state, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), step)
         return self._expire(state, out, step)
 
+    def load(self, state: JoinState, inputs: tuple[Delta, Delta]) -> None:
+        """Keep rows, all of them with known ends, whose pairs with each other are known elsewhere."""
+        for n, (side, delta, keys) in enumerate(
+            zip((state.left, state.right), inputs, (self.left_keys, self.right_keys), strict=True)
+        ):
+            positions = self._take(side, delta, evaluated(keys, delta))
+            if len(positions):
+                side.link(positions)
+                state.addresses.refresh(n, side.mask)
+
     def _take(self, side: RingSide | LazySide, delta: Delta, keys: Sequence[pa.Array]) -> Int64s:
         """Write down the ends that became known, and keep the new rows; where those are, not linked yet."""
         if delta.ends.chunks:

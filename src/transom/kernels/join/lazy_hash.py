@@ -110,6 +110,10 @@ class LazySide(JoinSide):
             return slots
         return slots[np.argsort(rows.ta, kind="stable")]
 
+    def link(self, positions: Int64s) -> None:
+        """Rows that look for nobody themselves are found from now on."""
+        link(positions, self.entries, self.head, self.before)
+
     def end(self, slots: Int64s, te: Int64s) -> None:
         """Ends that became known: these rows leave in this step."""
         self.entries[slots, TE] = te

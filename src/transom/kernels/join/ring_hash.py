@@ -114,6 +114,10 @@ class RingSide(JoinSide):
         self.newest += len(rows)
         return positions
 
+    def link(self, positions: Int64s) -> None:
+        """Rows that look for nobody themselves are found from now on."""
+        append_to_chains(positions, self.mask, self.entries, self.head)
+
     def lay(self, slots: Int64s, rows: Arrivals) -> None:
         """Write rows into slots that lie side by side, but where the ring begins again: much faster than one by one."""
         for first, behind in self._spans(int(slots[0]), len(slots)) if len(slots) else ():

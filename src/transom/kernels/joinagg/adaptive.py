@@ -29,14 +29,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from transom.core.delta import NO_OPEN_ID, Delta, Ends, Int64s, forever
-from transom.core.time import format_instant
-from transom.kernels.joinagg.change_cost import BETTER, LEAST_ROWS, LOOK, PRICES
+from transom.kernels.alive_rows import as_of
+from transom.kernels.changing import LEAST_ROWS, SHUFFLE, WATCH, ChangingState, TacticChange, at_random
+from transom.kernels.joinagg.change_cost import LOOK, PRICES
 from transom.kernels.joinagg.hosted import (
     FactorisedHost,
     HostedTactic,
@@ -51,72 +51,22 @@ from transom.kernels.key_index import KeyIndex
 from transom.kernels.keys import encode_keys
 from transom.state.checks import need
 
-WATCH: Final = "on"
-SHUFFLE: Final = "shuffle"
-"""Change again and again, whatever it costs: to be tested."""
-
-MOST_NOTED: Final = 16  # changes that are remembered, the last ones
-
 
 @dataclass
 class TrafficCount:
-    """What has passed since costs were last looked at, and what the other tactic would have saved until then."""
+    """What has passed since costs were last looked at."""
 
     rows: int = 0
     pairs: float = 0.0
     groups: float = 0.0
-    lost: float = 0.0
 
 
 @dataclass
-class TacticChange:
-    """That the tactic changed: at what instant, after how many rows of this operator, and why: pairs and groups a row,
-    microseconds a row of both tactics, and what had been lost until then in milliseconds."""
-
-    at: int
-    rows: int
-    before: str
-    after: str
-    pairs: float = 0.0
-    groups: float = 0.0
-    cost_before: float = 0.0
-    cost_after: float = 0.0
-    lost: float = 0.0
-
-    def __str__(self) -> str:
-        """
-        >>> print(TacticChange(5_000_000, 512, "pc", "factorised", 98.5, 1.0, 24.8, 0.9, 6.2))
-        from pc to factorised at 1970-01-01 00:00:05, after 512 rows: 98.5 pairs a row, 24.8 us against 0.9; 6.2 ms lost
-        """
-        when = f"from {self.before} to {self.after} at {format_instant(self.at)}, after {self.rows:,} rows"
-        if not self.cost_after:
-            return f"{when}: at random"
-        costs = f"{self.cost_before:.3g} us against {self.cost_after:.3g}; {self.lost:.3g} ms lost"
-        return f"{when}: {self.pairs:.3g} pairs a row, {costs}"
-
-
-@dataclass
-class AdaptiveState:
-    """`hosted` are the states of all tactics: of those that are not in force, fresh ones. `tactic` is the name of the
-    one in force, and `changed` counts changes."""
+class AdaptiveState(ChangingState):
+    """Of an aggregate over a join of two."""
 
     hosted: list[JoinedState | MovableState]
-    in_force: int
-    tactic: str
     passed: TrafficCount = field(default_factory=TrafficCount)
-    rows: int = 0
-    changed: int = 0
-    changes: list[TacticChange] = field(default_factory=list)
-
-    def check(self) -> None:
-        need(0 <= self.in_force < len(self.hosted))
-
-    def lines(self) -> list[str]:
-        """Which tactic is in force, and when and why it changed, for people."""
-        earlier = self.changed - len(self.changes)
-        left_out = f", the first {earlier:,} are left out" if earlier else ""
-        times = f"{self.changed:,} time{'s' * (self.changed != 1)}"
-        return [f"{self.tactic} now, changed {times}{left_out}", *map(str, self.changes)]
 
 
 @dataclass(frozen=True)
@@ -174,10 +124,7 @@ class AdaptiveKernel:
         state.passed.groups += traffic.groups
 
     def _shuffled(self, state: AdaptiveState, step: Step) -> TacticChange | None:
-        if (step.before * 0x9E3779B97F4A7C15 + state.rows * 0xBF58476D1CE4E5B9 >> 32) & 1:
-            return None
-        names = [each.name for each in self.tactics]
-        return TacticChange(step.before, state.rows, names[state.in_force], names[(state.in_force + 1) % len(names)])
+        return at_random(state, [each.name for each in self.tactics], step)
 
     def _looked(self, state: AdaptiveState, step: Step) -> TacticChange | None:
         """The change that is due, if one is."""
@@ -185,17 +132,21 @@ class AdaptiveKernel:
         if passed.rows < LEAST_ROWS or passed.rows + passed.pairs < LOOK:
             return None
         pairs, groups = passed.pairs / passed.rows, passed.groups / passed.rows
-        costs = {host.name: PRICES[host.name].a_row(pairs, groups) for host in self.tactics}
+        costs = [PRICES[host.name].a_row(pairs, groups) for host in self.tactics]
         host, own = self.tactics[state.in_force], state.hosted[state.in_force]
-        best = min(costs, key=costs.__getitem__)
-        now, other = costs[host.name], min(cost for name, cost in costs.items() if name != host.name)
-        lost = max(0.0, passed.lost + (now - other) * passed.rows)
-        state.passed = TrafficCount(lost=lost)
-        if now <= BETTER * costs[best]:
+
+        def to_change(number: int) -> float:
+            return PRICES[self.tactics[number].name].to_change(host.alive(own), host.pairs_alive(own))
+
+        state.passed = TrafficCount()
+        best = state.due(costs, passed.rows, to_change)
+        if best is None:
             return None
-        if lost < PRICES[best].to_change(host.alive(own), host.pairs_alive(own)):
-            return None
-        return TacticChange(step.before, state.rows, host.name, best, pairs, groups, now, costs[best], lost / 1_000)
+        now, other = costs[state.in_force], costs[best]
+        after = self.tactics[best].name
+        return TacticChange(
+            step.before, state.rows, host.name, after, pairs, "pairs", now, other, state.lost[best] / 1_000
+        )
 
     def _change(self, state: AdaptiveState, change: TacticChange, step: Step) -> Delta | None:
         """Take over what is alive and what is shown; gives what that changes in the answer, which is hardly ever more
@@ -205,9 +156,7 @@ class AdaptiveKernel:
         host = self.tactics[names.index(change.after)]
         new = host.start()
         at = step.before
-        given = tuple(
-            replace(delta, ta=np.full(len(delta.te), at - 1, dtype=np.int64), frontier=at) for delta in was.rows(old)
-        )
+        given = tuple(as_of(rows, at) for rows in was.rows(old))
         out, _ = host.step(new, given, replace(step, before=step.origin, frontier=at, emit_rows=None))
         out = select_rows(out, out.open_id != NO_OPEN_ID)
         keys, shown = was.shown(old)
@@ -218,12 +167,8 @@ class AdaptiveKernel:
         instead[still] = shown[positions[still]]
         host.adopt(new, out.open_id, instead)
         was.close(old, step)
-        state.hosted[state.in_force] = was.start()
-        state.in_force, state.tactic = names.index(change.after), change.after
-        state.hosted[state.in_force] = new
+        state.put_in_force(names.index(change.after), new, was.start(), change)
         state.passed = TrafficCount()
-        state.changed += 1
-        state.changes = [*state.changes[1 - MOST_NOTED :], change]
         if still.all() and not len(gone):
             return None
         ends = step.open_ids.close(shown[gone], np.full(len(gone), at, dtype=np.int64))

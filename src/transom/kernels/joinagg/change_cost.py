@@ -1,10 +1,7 @@
-"""When to change the tactic of an aggregate over a join: what a row costs, what the change costs, and what was lost.
+"""When to change the tactic of an aggregate over a join: what a row and what the change costs.
 
 Costs are microseconds, measured on one core of a server (docs/adapt.md says how). Only how they stand to one another
 matters. They depend on what passed and on nothing else, so a step that is taken again decides alike.
-
-Whoever watches adds up what the other tactic would have saved. It changes when that is as much as the change costs,
-and the other one is `BETTER` times as good now: so whatever comes, changes cost no more than they could have saved.
 """
 
 from __future__ import annotations
@@ -13,14 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-BETTER: Final = 1.5
-"""So many times as cheap another tactic has to be."""
-
 LOOK: Final = 1 << 14
 """Rows and pairs after which the costs are looked at; that is some milliseconds of work."""
-
-LEAST_ROWS: Final = 256
-"""Fewer rows say nothing."""
 
 
 @dataclass(frozen=True)

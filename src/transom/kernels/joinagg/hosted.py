@@ -13,7 +13,6 @@ shows what the other one showed, which is the same by value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -24,15 +23,13 @@ import pyarrow as pa
 from transom.core.delta import Delta, Int64s, no_int64s
 from transom.core.time import FOREVER
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec, AggregateState
+from transom.kernels.alive_rows import alive_rows, replace_ids
 from transom.kernels.jit import jit
 from transom.kernels.join.join import JoinKernel, JoinState
-from transom.kernels.join.lazy_hash import LazySide
-from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import TE
 from transom.kernels.joinagg.factorised import FactorisedKernel, FactorisedState
 from transom.kernels.joinagg.spec import JoinAggregateSpec
 from transom.kernels.joinagg.step_delta import group_keys, sum_words
-from transom.kernels.kernel import OPEN_END, Step
+from transom.kernels.kernel import Step
 from transom.kernels.row_store import RowStore
 from transom.plan.expression import ColumnRef
 from transom.state.checks import need, rooms, within
@@ -183,7 +180,7 @@ class PipelineHost:
 
     def rows(self, state: JoinedState) -> tuple[Delta, ...]:
         sides = (state.join.left, state.join.right)
-        return tuple(_of_side(side, types) for side, types in zip(sides, self.spec.input_types, strict=True))
+        return tuple(alive_rows(side, types) for side, types in zip(sides, self.spec.input_types, strict=True))
 
     def shown(self, state: JoinedState) -> tuple[list[pa.Array], Int64s]:
         aggregate = state.aggregate
@@ -193,19 +190,11 @@ class PipelineHost:
         return aggregate.key_values.gather(groups, types), aggregate.shown[groups]
 
     def adopt(self, state: JoinedState, open_ids: Int64s, instead: Int64s) -> None:
-        _replace(state.aggregate.shown, open_ids, instead)
+        replace_ids(state.aggregate.shown, open_ids, instead)
 
     def close(self, state: JoinedState, step: Step) -> None:
         for own in state.join.open_pairs.owned():
             step.open_ids.close(own, np.full(len(own), step.before, dtype=np.int64))
-
-
-def _of_side(side: RingSide | LazySide, types: Sequence[pa.DataType]) -> Delta:
-    slots = side.used()
-    values = pa.RecordBatch.from_arrays(side.rows.gather(slots, types), names=[str(i) for i in range(len(types))])
-    te = side.entries[slots, TE]
-    open_id = side.lifetimes.open_ids(side.capacity)[slots]
-    return Delta(values, no_int64s(), np.where(te == OPEN_END, FOREVER, te), open_id, FOREVER)
 
 
 @dataclass
@@ -344,16 +333,7 @@ class FactorisedHost:
         return [pa.nulls(0, self.spec.input_types[i][c]) for i, c in self.spec.group]
 
     def adopt(self, state: MovableState, open_ids: Int64s, instead: Int64s) -> None:
-        _replace(state.totals.shown, open_ids, instead)
+        replace_ids(state.totals.shown, open_ids, instead)
 
     def close(self, state: MovableState, step: Step) -> None:
         """All its open row ids are those of rows that it shows."""
-
-
-def _replace(shown: Int64s, open_ids: Int64s, instead: Int64s) -> None:
-    """Every open row id of `open_ids` by the one at the same place of `instead`."""
-    if len(open_ids):
-        to = np.arange(int(open_ids.max()) + 1)
-        to[open_ids] = instead
-        there = shown >= 0
-        shown[there] = to[shown[there]]

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from transom.core.schema import held_type
 from transom.kernels import description
-from transom.kernels.joinagg.adaptive import WATCH, AdaptiveKernel, AdaptiveState
+from transom.kernels.changing import WATCH
+from transom.kernels.joinagg.adaptive import AdaptiveKernel, AdaptiveState
 from transom.kernels.joinagg.credit import CreditKernel, CreditState
 from transom.kernels.joinagg.factorised import FactorisedKernel, FactorisedState
 from transom.kernels.joinagg.incremental import IncrementalKernel, IncrementalState

@@ -5,20 +5,25 @@
 | parallel_tree | anything, if lifetimes are direct | the rows alive of all inputs, and tuples of most of them |
 | mjoin | anything, if lifetimes are direct | the rows alive of all inputs |
 | parallel_mjoin | anything, if lifetimes are direct | the rows alive of all inputs |
+| adaptive | anything, if lifetimes are direct | as the one in force of: trees of joins of two, mjoin |
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
 from transom.kernels import description
+from transom.kernels.changing import WATCH
 from transom.kernels.join.tactic import side_by_side
 from transom.kernels.kernel import Kernel
+from transom.kernels.multiway.adaptive import AdaptiveJoinKernel, AdaptiveJoinState
 from transom.kernels.multiway.graph import JoinGraph
+from transom.kernels.multiway.join_tree import Tree
 from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
 from transom.kernels.multiway.node import MultiwayJoin
 from transom.kernels.multiway.parallel_mjoin import ParallelMJoinKernel, ParallelMJoinState
@@ -38,7 +43,7 @@ class MultiwayTactic(Tactic):
     also_keeps: ClassVar[str] = ""
 
     @abstractmethod
-    def kernel(self, graph: JoinGraph, schema: pa.Schema) -> Kernel: ...
+    def kernel(self, graph: JoinGraph, schema: pa.Schema, operator: Operator) -> Kernel: ...
 
     @classmethod
     def chosen(cls, node: MultiwayJoin, inputs: Sequence[Operator]) -> MultiwayTactic:
@@ -73,7 +78,7 @@ class MultiwayTactic(Tactic):
         types = tuple(tuple(relation.schema.held().types) for relation in node.relations)
         growing = tuple(child.ends_grow for child in operator.inputs)
         graph = JoinGraph(types, node.keys, node.residual, node.last, growing)
-        return (self.kernel(graph, operator.schema.held()),)
+        return (self.kernel(graph, operator.schema.held(), operator),)
 
     def keys_below(self, operator: Operator, key: Expression) -> tuple[Expression, ...] | None:
         """A key of one input that all inputs are joined on is the key of all of them."""
@@ -102,7 +107,7 @@ class ParallelTreeTactic(MultiwayTactic):
     work = "a probe a row to its answer, in threads a tuple kept per partial match"
     also_keeps = ", and tuples of positions of most of them"
 
-    def kernel(self, graph: JoinGraph, schema: pa.Schema) -> Kernel:
+    def kernel(self, graph: JoinGraph, schema: pa.Schema, operator: Operator) -> Kernel:
         return ParallelTreeKernel(graph, schema)
 
 
@@ -111,7 +116,7 @@ class MJoinTactic(MultiwayTactic):
     states = (MJoinState,)
     work = "{} probes a row, one more per partial match"
 
-    def kernel(self, graph: JoinGraph, schema: pa.Schema) -> Kernel:
+    def kernel(self, graph: JoinGraph, schema: pa.Schema, operator: Operator) -> Kernel:
         return MJoinKernel(graph, schema)
 
 
@@ -120,8 +125,26 @@ class ParallelMJoinTactic(MultiwayTactic):
     states = (ParallelMJoinState,)
     work = "{} probes a row at once, in threads"
 
-    def kernel(self, graph: JoinGraph, schema: pa.Schema) -> Kernel:
+    def kernel(self, graph: JoinGraph, schema: pa.Schema, operator: Operator) -> Kernel:
         return ParallelMJoinKernel(graph, schema)
+
+
+@dataclass(frozen=True)
+class AdaptiveJoinTactic(MultiwayTactic):
+    """Changes between trees and mjoin while it runs. `first` is in force at first; `watch` is SET adapt."""
+
+    name = "adaptive"
+    states = (AdaptiveJoinState,)
+    work = "as mjoin ({} probes a row, one more per partial match) or a tree (O(1 + matches) a join), may change"
+    also_keeps = ", or in a tree of joins of two with what they give each other"
+
+    trees: tuple[Tree, ...] = ()
+    first: str = "tree"
+    watch: str = WATCH
+
+    def kernel(self, graph: JoinGraph, schema: pa.Schema, operator: Operator) -> Kernel:
+        open_ends = any(below.open_ends for below in operator.inputs)
+        return AdaptiveJoinKernel(_node(operator), graph, schema, self.trees, self.first, self.watch, open_ends)
 
 
 def _node(operator: Operator) -> MultiwayJoin:

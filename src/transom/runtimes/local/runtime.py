@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from transom.connectors.connector import Source
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import is_remote
+from transom.kernels.multiway.statistics import Machine
 from transom.kernels.slide_join.budget import RunBudget
 from transom.planner.explain import Measured
 from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
-from transom.planner.statistics import Machine
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.inputs import Definition
 from transom.program.interrupt import listen

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from transom.connectors.connector import OpenSink
 from transom.core.errors import OptionError, SourceError
 from transom.core.location import absolute_path
+from transom.kernels.multiway.statistics import Machine
 from transom.kernels.operator import scanned
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.planner.explain import Measured
 from transom.planner.sharing import Request
 from transom.planner.sharing_shape import Sharable
-from transom.planner.statistics import Machine
 from transom.program.checkpoint_folder import CheckpointFolder, is_there
 from transom.program.checkpoint_manifest import Manifest
 from transom.program.explained import measured

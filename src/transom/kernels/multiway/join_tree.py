@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from transom.planner.statistics import JoinStatistics, bits, of
+from transom.kernels.multiway.statistics import JoinStatistics, bits, of
 
 Tree = int | tuple["Tree", "Tree"]
 """An input by its number, or two trees that are joined."""

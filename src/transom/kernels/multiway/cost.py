@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import Final
 
+from transom.kernels.multiway.join_tree import Tree, joins_of
 from transom.kernels.multiway.node import MultiwayJoin
+from transom.kernels.multiway.statistics import JoinStatistics, Machine, bits, of
 from transom.plan.expression import Call, Expression, Literal
-from transom.planner.join_tree import Tree, joins_of
-from transom.planner.statistics import JoinStatistics, Machine, bits, of
 
 TACTICS: Final = ("tree", "parallel_tree", "mjoin", "parallel_mjoin")
 
@@ -89,6 +89,38 @@ def costs(node: MultiwayJoin, statistics: JoinStatistics, tree: Tree, machine: M
     return Costs(model_of(tree), one_by_one, statistics.rate)
 
 
+@dataclass(frozen=True)
+class ChangingCosts:
+    """Of a join that may change between trees and mjoin, in one partition: microseconds a row of each, the trees first,
+    and what it costs to bring each of them to where the join is. `a_step` is the share of rows that come in a step of
+    their own: the others share the price of theirs."""
+
+    node: MultiwayJoin
+    statistics: JoinStatistics
+    a_step: float
+
+    def a_row(self, trees: tuple[Tree, ...]) -> list[float]:
+        model = _Model(self.node, self.statistics, Machine())
+        rate = max(self.statistics.rate, 1e-9)
+        each = [(i, own / rate) for i, own in enumerate(model.rates) if own]
+        prices = []
+        for tree in trees:
+            steps = sum(share * model.tree_path(i, tree).work for i, share in each)
+            prices.append(AROUND + model.tree(tree) / rate + self.a_step * steps)
+        steps = sum(share * model.mjoin_path(i).work for i, share in each)
+        return [*prices, model.mjoin() / rate + self.a_step * steps]
+
+    def to_change(self, tree: Tree | None) -> float:
+        """To this tree, or to mjoin (None): the rows alive are kept, and a tree makes what it keeps between joins."""
+        alive = self.statistics.alive
+        total = AROUND * sum(own.alive for own in self.statistics.inputs)
+        for left, right in () if tree is None else joins_of(tree):
+            total += TREE_ROW * (alive(left) + alive(right))
+            if left | right != self.statistics.all:
+                total += TREE_COLUMN * (left | right).bit_count() * alive(left | right)
+        return total
+
+
 class _Model:
     def __init__(self, node: MultiwayJoin, statistics: JoinStatistics, machine: Machine) -> None:
         self.statistics = statistics
@@ -110,14 +142,14 @@ class _Model:
         rate = max(self.statistics.rate, 1e-9)
         brought = MOVED * rate if self.machine.partitions > 1 else 0.0
         micros = {
-            "tree": AROUND * rate + self._tree(tree),
+            "tree": AROUND * rate + self.tree(tree),
             "parallel_tree": (brought + self._forest()) / self.spread,
-            "mjoin": (brought + self._mjoin()) / self.spread,
+            "mjoin": (brought + self.mjoin()) / self.spread,
             "parallel_mjoin": (brought + self._parallel_mjoin()) / self.spread,
         }
         return {name: Estimate(us / rate, us / rate) for name, us in micros.items()}
 
-    def _tree(self, tree: Tree) -> float:
+    def tree(self, tree: Tree) -> float:
         births, total = self.statistics.births, 0.0
         moved = set(self._moved(tree))
         for left, right in joins_of(tree):
@@ -141,7 +173,7 @@ class _Model:
                     kept &= spread[side]
             spread[left | right] = kept or shared
 
-    def _mjoin(self) -> float:
+    def mjoin(self) -> float:
         total = 0.0
         for i, rate in enumerate(self.rates):
             total += rate * AROUND
@@ -185,9 +217,9 @@ class _Model:
     def one_by_one(self, tree: Tree) -> dict[str, Estimate]:
         each = [(i, rate / max(self.statistics.rate, 1e-9)) for i, rate in enumerate(self.rates) if rate]
         paths_by_tactic = {
-            "tree": [self._tree_path(i, tree) for i, _ in each],
+            "tree": [self.tree_path(i, tree) for i, _ in each],
             "parallel_tree": [self._forest_path(i) for i, _ in each],
-            "mjoin": [self._mjoin_path(i) for i, _ in each],
+            "mjoin": [self.mjoin_path(i) for i, _ in each],
             "parallel_mjoin": [self._parallel_mjoin_path(i) for i, _ in each],
         }
         return {
@@ -198,7 +230,7 @@ class _Model:
             for name, paths in paths_by_tactic.items()
         }
 
-    def _tree_path(self, i: int, tree: Tree) -> Estimate:
+    def tree_path(self, i: int, tree: Tree) -> Estimate:
         """A row that completes a result passes all joins above it; others stop where they find nothing."""
         work = latency = 0.0
         below = 1 << i
@@ -210,7 +242,7 @@ class _Model:
                 below = left | right
         return Estimate(work, latency)
 
-    def _mjoin_path(self, i: int) -> Estimate:
+    def mjoin_path(self, i: int) -> Estimate:
         work = latency = STEP
         for before, after in self._hops(i):
             checks = self._bound(after, before, after & ~before)
@@ -247,14 +279,18 @@ class _Model:
         return of(c for c, members in enumerate(self.statistics.members) if members & left and members & right)
 
     def _hops(self, i: int, done: int = 0) -> Iterator[tuple[int, int]]:
-        """What a row of input i is joined with when it probes another input, and then; `done` need no probe."""
+        """What a row of input i is joined with when it probes another input, and then; `done` need no probe.
+
+        Among those that share a key with what is bound it takes the one with the fewest matches, as rows of each input
+        learn to do on their own (`probe_order.py`).
+        """
         before = 1 << i | done
         rest = [j for j in self.order if not before >> j & 1]
         while rest:
-            linked = (
+            linked = [
                 j for j in rest if any(members & before and members >> j & 1 for members in self.statistics.members)
-            )
-            following = next(linked, rest[0])
+            ]
+            following = min(linked or rest, key=lambda j: self.statistics.alive(before | 1 << j))
             rest.remove(following)
             yield before, before | 1 << following
             before |= 1 << following
