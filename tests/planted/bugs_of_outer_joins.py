@@ -38,14 +38,14 @@ OUTER_JOINS: Final = (
     Bug(
         "alone_at_the_end_of_all_input_left_out",
         "kernels/outer_join/outer_join.py",
-        "side.used() if self.over and not over else no_int64s()",
+        "state.sides[i].used() if self.over and step.frontier == FOREVER else no_int64s()",
         "no_int64s()",
         "as lifetimes, rows that are without a partner forever are missing",
     ),
     Bug(
         "open_rows_never_leave",
         "kernels/to_stream/direct_stream.py",
-        "(rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)",
+        "(rows.te < FOREVER) | (rows.open_id >= 0)",
         "rows.te < FOREVER",
         "a row without a partner stays among the changes when one comes",
     ),
@@ -128,9 +128,9 @@ OUTER_JOINS: Final = (
     ),
     Bug(
         "alone_for_a_while_only",
-        "kernels/outer_join/outer_join.py",
-        "te = forever(len(dead)) if self.stays else side.entries",
-        "te = side.entries",
+        "kernels/outer_join/watch.py",
+        "te = FOREVER if stays else word_at",
+        "te = word_at",
         "a row of a stream that never ends goes when nothing more can match it",
     ),
     Bug(

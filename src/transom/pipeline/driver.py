@@ -78,6 +78,7 @@ class Pipeline:
     """A query made of the operators of a physical plan, in so many partitions.
 
     In one partition all of the plan is one stage. In several there are stages for its fragments (`partitions.py`).
+    `read_by_others`: not only the answer sees what the operators give.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Pipeline:
         *,
         home: str | None = None,
         partitions: int = 1,
+        read_by_others: bool = False,
     ) -> None:
         self.root = root
         self.taker: Callable[[pa.RecordBatch], None] | None = None
@@ -106,7 +108,7 @@ class Pipeline:
             self._stages = [each.stage for each in self._spread.all]
         else:
             channels = {(id(o), 0): scanned(o) for o in scans}
-            store, finals = store_of(catalogue, home), seen_at_the_end(root, emit)
+            store, finals = store_of(catalogue, home), {} if read_by_others else seen_at_the_end(root, emit)
             whole = Part(self.operators, channels, catalogue, self.tick, whole=True, store=store, finals=finals)
             self.operators = whole.operators
             self._stages = [Stage(whole, output, root)]
