@@ -306,8 +306,8 @@ def lay_out(left, pairs, right, twice):  # type: ignore[no-untyped-def]
             begin, end = rows[1][i], rows[2][i]
             ta[first + i] = begin
             te[first + i] = FOREVER if end == OPEN_END else end
-            known = TAKEN_BACK if begin == TAKEN else NO_OPEN_ID
-            open_id[first + i] = without if end == OPEN_END else known
+            over = TAKEN_BACK if begin == TAKEN else NO_OPEN_ID
+            open_id[first + i] = without if end == OPEN_END else over
             wanted += (end == OPEN_END) & (not twice)
             ghosts += begin >= end
     for i in range(of_pairs):

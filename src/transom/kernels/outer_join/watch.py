@@ -251,12 +251,10 @@ def end_shown(line, position, begin, end, it_is, rows, ends, n_rows, n_ends):  #
     ends[0, n_ends] = shown
     ends[1, n_ends] = end
     store_word(line + 8 * SHOWN, NOT_SHOWN if it_is else shown)
-    again = shown == WITHOUT_ID
     rows[0, n_rows] = position
-    rows[1, n_rows] = TAKEN if again else begin
+    rows[1, n_rows] = TAKEN if shown == WITHOUT_ID else begin
     rows[2, n_rows] = end
-    n_rows += it_is & (shown < 0) & ((not again) | (end < FOREVER))  # what stays is not taken back
-    return n_rows, n_ends + (it_is & (shown >= 0))
+    return n_rows + (it_is & (shown < 0)), n_ends + (it_is & (shown >= 0))
 
 
 @borrowing

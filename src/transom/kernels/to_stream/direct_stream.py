@@ -92,9 +92,11 @@ class AliveRows:
 
     def keep(self, rows: Delta, columns: Sequence[pa.Array], which: Int64s) -> None:
         """Some of the rows, with the values of these columns."""
-        if not len(which):
-            return
-        batch = self.rows.beside(columns, rows.halves)
+        if len(which):
+            self.keep_of(self.rows.beside(columns, rows.halves), rows, which)
+
+    def keep_of(self, batch: RowsBeside, rows: Delta, which: Int64s) -> None:
+        """Some of the rows, which are in this batch."""
         slots = self.slots.take(len(which))
         self.rows.reserve(self.slots.high)
         self.rows.write(slots, batch, which)
@@ -119,7 +121,7 @@ class DirectStreamKernel:
             columns = normalised(columns)
         slots, slots_te = state.leaving(rows.ends, step.frontier)
         times = alike(rows.ta), alike(rows.te), alike(rows.open_id)
-        t, changes, left, kept = told(alike(slots), alike(slots_te), *times, step.frontier)
+        t, changes, left, kept = changes_of(alike(slots), alike(slots_te), *times, step.frontier)
         # Of what is not emitted only that is looked at which may cancel with what is.
         if self.change == "istream":
             wanted = np.concatenate([_among(t[:left], t[left:]), np.ones(len(t) - left, dtype=np.bool_)])
@@ -139,7 +141,8 @@ class DirectStreamKernel:
         else:
             emitted_columns = beside.gather(which, self.schema.types)
         state.free(slots)
-        state.keep(rows, columns, kept)
+        if len(kept):
+            state.keep_of(beside, rows, kept)
         out = pa.RecordBatch.from_arrays(emitted_columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
@@ -173,7 +176,7 @@ def among(these, those):  # type: ignore[no-untyped-def]
 
 
 @jit
-def told(slots, slots_te, ta, te, open_id, frontier):  # type: ignore[no-untyped-def]
+def changes_of(slots, slots_te, ta, te, open_id, frontier):  # type: ignore[no-untyped-def]
     """What a step says: the instants of the changes, and for each twice its row, one more if it came.
 
     Those that left (`slots`, and rows that came and went) are first, so many as is given next. Then the rows that are
@@ -214,7 +217,7 @@ class EmittedRows(NamedTuple):
 def in_order(t: Int64s, changes: Int64s, beside: RowsBeside) -> EmittedRows:
     """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
-    `changes` are as `told` gives them, what left before what entered.
+    `changes` are as `changes_of` gives them, what left before what entered.
 
     >>> from transom.kernels.record_store import RecordStore
     >>> beside = RecordStore.of([pa.int64()]).beside([pa.array([1, 2, 9, 1])])
