@@ -162,3 +162,13 @@ def test_rows_keep_their_partners_when_the_ring_grows() -> None:
     met = {values[0] for values, _, _ in right}
     expected = [(i, 30 if i in met else ta, te) for (_, _, i), ta, te in left]
     assert alone(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("tactic", TACTICS)
+def test_a_row_that_is_given_twice_has_no_open_row_id(tactic: str) -> None:
+    """Nor does its state say that it had one, which a checkpoint is asked for when it is read back."""
+    for kind in ("left", "full", "anti"):
+        found = Told(kernel(kind, tactic, twice=True))
+        found.feed((Relation([row(0, 1, 20)], TYPES), Relation([], TYPES)), [5])
+        assert alone(found) == [(0, 1, None)]
+        assert not found.open_ids.in_use and not sum(map(len, found.state.owned()))
