@@ -62,9 +62,9 @@ class PaperPart(Part):
     """A part whose join-aggregate is run by the paper's scan over the rows alive."""
 
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, final: bool
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, shown_as: str
     ) -> tuple[Kernel, ...]:
-        kernels = super()._kernel(i, operator, catalogue, tick, indexes, final)
+        kernels = super()._kernel(i, operator, catalogue, tick, indexes, shown_as)
         return tuple(CreditScanKernel(k.spec) if isinstance(k, CreditKernel) else k for k in kernels)
 
 

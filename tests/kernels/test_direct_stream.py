@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Halves, no_open_ids
+from transom.core.delta import (
+    GIVEN_AGAIN,
+    MISSING,
+    NAMELESS,
+    NO_OPEN_ID,
+    TAKEN_BACK,
+    Delta,
+    Ends,
+    Halves,
+    no_open_ids,
+)
 from transom.core.schema import BOOLEAN, DOUBLE, INTEGER, VARCHAR, Schema
 from transom.core.time import FOREVER
 from transom.kernels.kernel import Step
@@ -146,6 +156,35 @@ def test_a_row_that_turns_out_to_stay_never_leaves(change: str) -> None:
     rows = Delta(values[:0], np.array([], np.int64), np.array([], np.int64), no_open_ids(0), FOREVER, stays)
     out = kernel.step(state, (rows,), Step(5, FOREVER, 0, OpenIdPool()))
     assert out.t.tolist() == ([] if change == "istream" else [7]) and state_rows(state) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_given_twice_need_not_be_kept(seed: int) -> None:
+    """When they begin and when they are over: the changes are those of rows that end by their open row ids."""
+    random, schema = Random(seed), SCHEMAS["texts"].arrow()
+    kernel = DirectStreamKernel("changes", schema)
+    keeping, twice = kernel.start(), kernel.start()
+    opened: list[int] = []
+    shown: dict[int, Any] = {}
+    for before in range(0, 60, 3):
+        frontier, last = before + 3, before == 57
+        rows = delta(random, SCHEMAS["texts"], before, frontier, opened, last)
+        step = Step(before, frontier, 0, OpenIdPool())
+        closed, ends = rows.ends.arrays()
+        over = pa.RecordBatch.from_pylist([shown.pop(number) for number in closed.tolist()], schema)
+        is_open = rows.open_id != NO_OPEN_ID
+        values = rows.values.to_pylist()
+        shown |= {int(rows.open_id[i]): values[i] for i in np.flatnonzero(is_open)}
+        again = Delta(
+            pa.concat_batches([over, rows.values]),
+            np.concatenate([np.full(len(over), before - 9), rows.ta]),
+            np.concatenate([ends, rows.te]),
+            np.concatenate([np.full(len(over), TAKEN_BACK), np.where(is_open, GIVEN_AGAIN, NO_OPEN_ID)]),
+            frontier,
+        )
+        found, expected = kernel.step(twice, (again,), step), kernel.step(keeping, (rows,), step)
+        assert found.values.to_pylist() == expected.values.to_pylist() and found.t.tolist() == expected.t.tolist()
+        assert twice.slots.in_use == keeping.slots.in_use - len(opened)
 
 
 def test_columns_pass_as_they_are_where_nothing_can_cancel() -> None:

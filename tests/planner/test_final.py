@@ -38,3 +38,21 @@ def tactics(query: str, emit: str) -> list[str]:
 def test_what_only_the_answer_reads_is_looked_at_once_a_step(query: str, found: list[str]) -> None:
     assert tactics(query, "net") == tactics(query, "latest") == found
     assert tactics(query, "changes") == tactics(query, "lifetimes") == []
+
+
+JOINED = "SELECT a.k, b.x FROM s [RANGE 1 HOUR] AS a LEFT JOIN s [RANGE 1 HOUR] AS b ON a.k = b.k"
+
+
+@pytest.mark.parametrize(
+    ("query", "lifetimes", "changes"),
+    [
+        (JOINED, ["ring_hash"], ["ring_hash"]),
+        (f"SELECT k + 1 AS m FROM ({JOINED}) AS j WHERE x IS NULL", ["ring_hash"], ["ring_hash"]),
+        (f"{JOINED} UNION ALL SELECT k, x FROM s [NOW]", ["ring_hash"], []),  # values are counted, not rows
+        (f"SELECT k, COUNT(*) AS n FROM ({JOINED}) AS j GROUP BY k", [], []),
+        ("SELECT k FROM s [RANGE 1 HOUR] WHERE k NOT IN (SELECT x FROM s [NOW])", ["nested_loop"], ["nested_loop"]),
+    ],
+)
+def test_only_the_answer_sees_when_a_row_has_no_partner(query: str, lifetimes: list[str], changes: list[str]) -> None:
+    assert tactics(query, "lifetimes") == lifetimes and tactics(query, "changes") == changes
+    assert tactics(f"SET lifetimes = 'negative'; {query}", "changes") == []

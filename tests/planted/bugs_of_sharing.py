@@ -252,9 +252,9 @@ SHARING: Final = (
     Bug(
         "part_seen_at_the_end_alone",
         "pipeline/group.py",
-        'Pipeline(subplan, self._catalogue, "changes")',
-        'Pipeline(subplan, self._catalogue, "lifetimes")',
-        "of a shared outer join rows without a partner are told when they are over",
+        "Pipeline(subplan, self._catalogue, read_by_others=True)",
+        "Pipeline(subplan, self._catalogue)",
+        "of a shared outer join rows without a partner come twice, to readers who know nothing of that",
     ),
     Bug(
         "planned_clock_is_that_of_the_wall",

@@ -7,6 +7,9 @@ Invariants, for a step from `before` to `frontier`:
 - every row has `before <= ta < frontier` and `ta < te`: producers drop the ghosts they can see;
 - `open_id[i] == NO_OPEN_ID`: `te[i]` is the row's end (FOREVER is one). Otherwise the end is open, `te[i]` is FOREVER,
   and the owner of the open row id will send it in `ends`, in the step whose `frontier` passes it;
+- `open_id[i] == GIVEN_AGAIN`: the end is open as well, but nobody sends it, and nobody need keep the row: it is given
+  again when it is over, `TAKEN_BACK`. That one began earlier (`ta[i]` does not say when) and ended at `te[i]`, before
+  `frontier`, or stays (FOREVER). So are rows given to nobody but who writes changes (`planner/final.py`);
 - every end has `te < frontier`. It may equal the row's `ta`: the row was a ghost after all, and is in no snapshot;
 - an owner may use an open row id again from the next step on, so `ends` are acted on in the step that brings them.
 """
@@ -27,6 +30,8 @@ Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 NO_OPEN_ID: Final = -1
+GIVEN_AGAIN: Final = -2
+TAKEN_BACK: Final = -3
 
 
 def no_int64s() -> Int64s:

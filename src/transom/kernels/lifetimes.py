@@ -82,9 +82,15 @@ class LifetimeSet:
         else:
             determined = te < FOREVER
         if determined.all():
-            self._add_determined(slots, te)
+            self.add_determined(slots, te)
         elif determined.any():
-            self._add_determined(slots[determined], te[determined])
+            self.add_determined(slots[determined], te[determined])
+
+    def add_determined(self, slots: Int64s, te: Int64s) -> None:
+        """As `add`, where all ends are known and none is FOREVER."""
+        if len(te):
+            self.unsorted.append(EndRun(te, slots))
+            self.earliest = min(self.earliest, int(te.min()))
 
     def observe(self, open_ids: Int64s, slots: Int64s) -> None:
         """Wait for the ends of these open row ids on behalf of these slots."""
@@ -174,11 +180,6 @@ class LifetimeSet:
     def next_timer(self) -> int:
         """The earliest end that is known; of those that are open nobody knows."""
         return min([self.earliest, *[int(run.te[0]) for run in self.runs]]) if self.runs else self.earliest
-
-    def _add_determined(self, slots: Int64s, te: Int64s) -> None:
-        if len(te):
-            self.unsorted.append(EndRun(te, slots))
-            self.earliest = min(self.earliest, int(te.min()))
 
     def _sort(self) -> None:
         """The unsorted part becomes a run; runs no more than twice as long as the one after them are merged with it."""

@@ -21,14 +21,14 @@ from transom.plan.same_key import same_key
 class Site:
     """Where the kernels of an operator are to run: in one of so many partitions, over instants that are a tick apart.
 
-    `final`: only what an aggregate gives at the end of a step is seen, or only what a join shows once it is over (see
-    `planner/final.py`).
+    `shown_as`: the form of the answer that alone sees what an operator gives, and shows less of it than could be given
+    (see `planner/final.py`): what an aggregate gives at the end of a step, or what a join shows once it is over.
     """
 
     catalogue: Catalogue
     tick: int
     partitions: int = 1
-    final: bool = False
+    shown_as: str = ""
 
 
 Key = tuple[int, ...]

@@ -372,6 +372,13 @@ def name_of(at, row, side):  # type: ignore[no-untyped-def]
     return word_at(kept if row < 0 else beside, 0)
 
 
+@inlined
+def fetch_kept(at, row):  # type: ignore[no-untyped-def]
+    """Fetch the record of a row that is in the store; which rows are nobody can foretell, so for others it is the first
+    one that is fetched."""
+    fetch_record(at.records + (~row if row < 0 else 0) * at.stride, at.stride)
+
+
 @jit
 def gather_rows(at, rows, copies, present, texts, totals, done):  # type: ignore[no-untyped-def]
     """Copy the values and texts of these rows, from number `done[0]` on, into columns, but of halves they are without.
@@ -390,9 +397,9 @@ def gather_rows(at, rows, copies, present, texts, totals, done):  # type: ignore
     text_at = np.empty(BLOCK, dtype=np.int64)
     lengths = np.empty(BLOCK, dtype=np.int64)
     sources = np.empty(BLOCK, dtype=np.int64)
+    reached = np.empty(len(texts), dtype=np.int64)  # the totals before this block
     for i in range(done[0], min(done[0] + BLOCK, len(rows))):
-        if rows[i] < 0:
-            fetch_record(at.records + ~rows[i] * at.stride, at.stride)
+        fetch_kept(at, rows[i])
     for begin in range(done[0], len(rows), BLOCK):
         count = min(BLOCK, len(rows) - begin)
         for side in range(sides):
@@ -418,25 +425,7 @@ def gather_rows(at, rows, copies, present, texts, totals, done):  # type: ignore
                     prefetch(text)
                     prefetch(text + LINE)
         for i in range(begin + count, min(begin + count + BLOCK, len(rows))):
-            if rows[i] < 0:
-                fetch_record(at.records + ~rows[i] * at.stride, at.stride)
-        fits = True
-        for c in range(len(texts)):
-            if texts[c, OUT] == NOT_WANTED:
-                continue
-            side, length, offsets = texts[c, OF_SIDE], texts[c, LENGTH], texts[c, OFFSETS]
-            size = totals[c]
-            for j in range(counts[side, 0]):
-                size += int_at(kept_at[side, j] + length, 0)
-            for j in range(counts[side, 1]):
-                row = numbers[side, j]
-                size += int_at(offsets, row + 1) - int_at(offsets, row)
-            if size > texts[c, ROOM_FOR]:
-                texts[c, ROOM_FOR] = size
-                fits = False
-        if not fits:
-            done[0] = begin
-            return
+            fetch_kept(at, rows[i])
         for c in range(len(copies)):
             side, width, offset, source = copies[c, SIDE], copies[c, WIDTH], copies[c, OFFSET], copies[c, SOURCE]
             some, more = counts[side, 0], counts[side, 1]
@@ -467,6 +456,8 @@ def gather_rows(at, rows, copies, present, texts, totals, done):  # type: ignore
                 for j in range(more):
                     copy_double_word(to + 16 * others[side, j], source + 16 * numbers[side, j])
         for c in range(len(texts)):
+            reached[c] = totals[c]
+        for c in range(len(texts)):
             side, length, offsets, data = texts[c, OF_SIDE], texts[c, LENGTH], texts[c, OFFSETS], texts[c, DATA]
             if texts[c, OUT] == NOT_WANTED:
                 for j in range(counts[side, 0]):
@@ -489,6 +480,15 @@ def gather_rows(at, rows, copies, present, texts, totals, done):  # type: ignore
                 sources[k] = data + at_text
                 furthest = max(furthest, int_at(offsets, row + 1))
             total, out, offset = totals[c], texts[c, OUT], texts[c, OUT_OFFSETS] + 4 * begin
+            size = total
+            for k in range(count):
+                size += lengths[k]
+            if size > texts[c, ROOM_FOR]:
+                texts[c, ROOM_FOR] = size
+                for before in range(c):
+                    totals[before] = reached[before]
+                done[0] = begin
+                return
             if furthest + OVERRUN <= texts[c, SIZE]:  # it may be read behind all of these
                 for k in range(count):
                     left = lengths[k]

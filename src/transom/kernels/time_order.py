@@ -21,22 +21,43 @@ def time_order(t: Int64s) -> Int64s:
     >>> time_order(np.array([5, 3, 5, 4])).tolist()
     [1, 3, 0, 2]
     """
-    if len(t) < FEW:
+    plan = _plan(t)
+    if plan is None:
         return np.argsort(t, kind="stable")
-    least = int(t.min())
-    bits = (int(t.max()) - least).bit_length()
-    if bits > DIGIT * PASSES:
-        return np.argsort(t, kind="stable")
-    passes = max(1, -(-bits // DIGIT))
-    order: Int64s = by_digits(alike(t), least, passes, -(-bits // passes))
+    order: Int64s = by_digits(alike(t), np.arange(len(t)), *plan)[1]
     return order
 
 
+def by_time(t: Int64s, what: Int64s) -> tuple[Int64s, Int64s]:
+    """These instants in ascending order, and what is at each of them; of equal ones as they come.
+
+    >>> [part.tolist() for part in by_time(np.array([5, 3, 5, 4]), np.array([7, 9, 6, 8]))]
+    [[3, 4, 5, 5], [9, 8, 7, 6]]
+    """
+    plan = _plan(t)
+    if plan is None:
+        order = np.argsort(t, kind="stable")
+        return t[order], what[order]
+    values, ordered = by_digits(alike(t), what.copy(), *plan)
+    return values, ordered
+
+
+def _plan(t: Int64s) -> tuple[int, int, int] | None:
+    """The least instant, and how many digits of how many bits they have; None where comparing them is as fast."""
+    if len(t) < FEW:
+        return None
+    least = int(t.min())
+    bits = (int(t.max()) - least).bit_length()
+    if bits > DIGIT * PASSES:
+        return None
+    passes = max(1, -(-bits // DIGIT))
+    return least, passes, -(-bits // passes)
+
+
 @jit
-def by_digits(t, least, passes, digit):  # type: ignore[no-untyped-def]
-    """Sort by so many digits of so many bits, from the last to the first."""
+def by_digits(t, order, least, passes, digit):  # type: ignore[no-untyped-def]
+    """Sort by so many digits of so many bits, from the last to the first; the instants, and what is at each of them."""
     n = len(t)
-    order = np.arange(n)
     following = np.empty(n, dtype=np.int64)
     values = t - least
     next_values = np.empty(n, dtype=np.int64)
@@ -60,4 +81,6 @@ def by_digits(t, least, passes, digit):  # type: ignore[no-untyped-def]
             next_values[to] = values[i]
         order, following = following, order
         values, next_values = next_values, values
-    return order
+    for i in range(n):
+        values[i] += least
+    return values, order

@@ -79,7 +79,8 @@ class Pipeline:
     """A query made of the operators of a physical plan, in so many partitions.
 
     In one partition all of the plan is one stage. In several there are stages for its fragments (`partitions.py`).
-    `budget` is that of the run, for queries that keep to one together.
+    `budget` is that of the run, for queries that keep to one together. `read_by_others`: not only the answer sees what
+    the operators give.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Pipeline:
         home: str | None = None,
         partitions: int = 1,
         budget: RunBudget | None = None,
+        read_by_others: bool = False,
     ) -> None:
         budget = budget or RunBudget()
         self.root = root
@@ -110,7 +112,7 @@ class Pipeline:
             self._stages = [each.stage for each in self._spread.all]
         else:
             channels = {(id(o), 0): scanned(o) for o in scans}
-            store, finals = store_of(catalogue, home), seen_at_the_end(root, emit)
+            store, finals = store_of(catalogue, home), {} if read_by_others else seen_at_the_end(root, emit)
             pool = budget.pool(0, 1)
             whole = Part(
                 self.operators, channels, catalogue, self.tick, whole=True, store=store, finals=finals, pool=pool

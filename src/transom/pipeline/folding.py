@@ -8,7 +8,7 @@ themselves does so. In plans and counters they stay what they are; they pass on 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -28,7 +28,8 @@ class Picking(Protocol):
 
 @runtime_checkable
 class MakingResults(Protocol):
-    """A kernel of partial results that can give the results themselves, in this schema; `final` is as in `Site`."""
+    """A kernel of partial results that can give the results themselves, in this schema; `final`: of those only what
+    they are at the end of a step is seen."""
 
     def whole(self, schema: pa.Schema, final: bool) -> Kernel: ...
 
@@ -37,7 +38,7 @@ def fold_merges(
     operators: Sequence[Operator],
     kernels: list[tuple[Kernel, ...]],
     given: Collection[int],
-    finals: Collection[int],
+    finals: Mapping[int, str],
 ) -> None:
     """Where all partial results are made here, and nobody but the merge reads them."""
     number = {id(operator): i for i, operator in enumerate(operators)}

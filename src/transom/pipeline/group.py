@@ -146,7 +146,7 @@ class GroupPipeline:
     def _arrange(self) -> None:
         """A shared sub-plan for the consumers that are there."""
         subplan = shared_subplan([runner.spec.request for runner in self.runners], self._catalogue, self._counted)
-        self.subplan = Pipeline(subplan, self._catalogue, "changes")  # of which nobody sees less than there is
+        self.subplan = Pipeline(subplan, self._catalogue, read_by_others=True)
         self._counted = _counted(subplan)
         for runner in self.runners:
             runner.read_from(subplan)

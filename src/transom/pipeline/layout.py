@@ -126,9 +126,11 @@ class Layout:
         return {each.spec.name: each.output_schema for each in self.consumers}
 
     @cached_property
-    def finals(self) -> frozenset[int]:
-        """Operators, by their ids, of which the answer shows less than they could give."""
-        return frozenset() if self.consumers else seen_at_the_end(self.root, self.emit)
+    def finals(self) -> Mapping[int, str]:
+        """Operators, by their ids, of which the answer shows less than they could give, and in which form."""
+        exchanges = [exchange for fragment in self.fragments for exchange in fragment.exchanges]
+        moved = {id(exchange.sender) for exchange in exchanges if exchange.fragment is not None}
+        return {} if self.consumers else seen_at_the_end(self.root, self.emit, moved)
 
     @cached_property
     def fragments(self) -> list[Fragment]:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
-from transom.core.delta import Changelog, Delta, Int64s, StreamDelta, no_int64s
+from transom.core.delta import TAKEN_BACK, Changelog, Delta, Int64s, StreamDelta, no_int64s
 from transom.core.errors import TransomError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.kernel import Kernel, Step
@@ -39,12 +40,15 @@ from transom.state.checks import alike
 from transom.state.open_ids import OpenIdPool
 from transom.state.spill import SpillStore
 
+_NO_FINALS: Final[Mapping[int, str]] = MappingProxyType({})
+
 
 @dataclass
 class Counters:
     """What an operator has done: rows that came, rows and ends that left it, and the time it took.
 
-    Under negative tuples rows count as often as they pass, and the ends are those that departed.
+    Under negative tuples rows count as often as they pass, and the ends are those that departed. A row that is given
+    again when it is over is an end, too.
     """
 
     rows_in: int = 0
@@ -75,8 +79,7 @@ class Part:
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
     A memory budget is divided among the `indexes` that the same operators run in; `pool` are those who share a part of
-    it. Of the operators in `finals` (by
-    their ids) only what they give at the end of a step is seen.
+    it. The operators in `finals` (by their ids) are seen by an answer of this form alone.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class Part:
         given: Collection[int] = (),
         store: SpillStore | None = None,
         indexes: int = 1,
-        finals: Collection[int] = (),
+        finals: Mapping[int, str] = _NO_FINALS,
         pool: BudgetPool | None = None,
     ) -> None:
         keep_freed_memory()
@@ -99,8 +102,9 @@ class Part:
         self.number = {id(operator): i for i, operator in enumerate(self.operators)}
         self._channels = dict(channels)
         self._tables: dict[int, TableDefinition] = {}
+        self._gives_twice = "changes" in finals.values()
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick, indexes, id(operator) in finals)
+            self._kernel(i, operator, catalogue, tick, indexes, finals.get(id(operator), ""))
             for i, operator in enumerate(self.operators)
         ]
         fold_merges(self.operators, self._kernels, given, finals)
@@ -192,13 +196,20 @@ class Part:
 
     def _count(self, counters: Counters, inputs: Sequence[Brought], delta: Brought, seconds: float) -> None:
         counters.seconds += seconds
-        counters.rows_in += sum(map(len, inputs))
-        counters.rows_out += len(delta)
+        counters.rows_in += sum(len(each) - self._taken_back(each) for each in inputs)
+        over = self._taken_back(delta)
+        counters.rows_out += len(delta) - over
+        counters.ends_out += over
         if isinstance(delta, Delta):
             for open_ids, _ in delta.ends.chunks:
                 counters.ends_out += len(open_ids)
         elif isinstance(delta, Changelog):
             counters.ends_out += delta.departed
+
+    def _taken_back(self, delta: Brought) -> int:
+        if not self._gives_twice or not isinstance(delta, Delta):
+            return 0
+        return int(np.count_nonzero(delta.open_id == TAKEN_BACK))
 
     def states(self, state: PartState, operators: Iterable[Operator]) -> Iterator[tuple[Operator, Counters, list[Any]]]:
         """Of these operators, what each has done, and what its kernels remember."""
@@ -268,13 +279,13 @@ class Part:
         return max([last_used, *(last_of[id(window)] for window in slide_windows_below(operator))])
 
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, final: bool
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, shown_as: str
     ) -> tuple[Kernel, ...]:
         if isinstance(operator.node, TableScan):
             definition = catalogue.relations[operator.node.name.lower()]
             assert isinstance(definition, TableDefinition)
             self._tables[i] = definition
-        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, indexes, final))
+        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, indexes, shown_as))
         return sealed(kernels) if operator.sealed else kernels
 
     def _source(self, operator: Operator, index: int) -> tuple[str | None, int]:

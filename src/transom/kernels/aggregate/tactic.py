@@ -55,7 +55,7 @@ class SlidingTactic(AggregateTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         if operator.negative:
             return _after_projection(operator, NegativeAggregateKernel)
-        return _after_projection(operator, partial(AggregateKernel, final=site.final))
+        return _after_projection(operator, partial(AggregateKernel, final=bool(site.shown_as)))
 
     def with_negative_tuples(self, operator: Operator) -> Tactic:
         return replace(self, keeps="totals per group; for MIN, MAX and the like the arguments of each row alive")
@@ -81,7 +81,7 @@ class RunningTactic(AggregateTactic):
         return cls(f"totals per group{once}", not_taken=not_taken)
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
-        return _after_projection(operator, partial(AggregateKernel, running=True, final=site.final))
+        return _after_projection(operator, partial(AggregateKernel, running=True, final=bool(site.shown_as)))
 
     def grows_by(self, operator: Operator) -> str | None:
         node = _node(operator)

@@ -179,7 +179,7 @@ class AdaptiveTactic(JoinAggregateTactic):
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         spec = _spec(_node(operator), operator.schema.held())
         join = "ring_hash" if all(child.ends_grow for child in operator.inputs) else "lazy_hash"
-        return (AdaptiveKernel(spec, join, self.first, self.watch, site.final),)
+        return (AdaptiveKernel(spec, join, self.first, self.watch, bool(site.shown_as)),)
 
     @classmethod
     def unsupported(cls, shape: Shape, inputs: Sequence[Operator]) -> str | None:

@@ -2,9 +2,9 @@
 
 Meaning: LEFT, RIGHT, FULL: the pairs of the inner join, and a row of the named side with NULLs at the instants at which
     no partner is alive. A semi join has the rows of the left while one is alive, an anti join those while none is.
-Emits: pairs as the inner join does; a row alone, or with a partner, open when that begins, and its end; or once it is
-    over, where nobody wants it before. Rows with a NULL in the key never have a partner: where rows alone are shown
-    they pass as they are, elsewhere they are left out.
+Emits: pairs as the inner join does; a row alone, or with a partner, open when that begins, and its end; to who writes
+    changes that row again instead of the end; or once it is over, where nobody wants it before. Rows with a NULL in the
+    key never have a partner: where rows alone are shown they pass as they are, elsewhere they are left out.
 Keeps: both sides, as the inner join does; how far each row is covered by partners (`watch.py`); pairs with open ends.
 Needs: what the tactic needs.
 Costs: as the inner join, a few numbers more a pair, and O(log n) moves of a timer a row. Semi and anti joins gather no
@@ -31,18 +31,31 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Halves, Int64s, forever, no_int64s
+from transom.core.delta import (
+    GIVEN_AGAIN,
+    MISSING,
+    NAMELESS,
+    NO_OPEN_ID,
+    TAKEN_BACK,
+    Delta,
+    Ends,
+    Halves,
+    Int64s,
+    forever,
+    no_int64s,
+)
 from transom.core.time import FOREVER
 from transom.kernels.columns import alike, empty_batch, validity
+from transom.kernels.jit import jit
 from transom.kernels.join.join import JoinKernel, JoinState, evaluated
 from transom.kernels.join.lazy_hash import LazySide
 from transom.kernels.join.open_pairs import LEFT, OPEN_ID, RIGHT, OpenPairs
 from transom.kernels.join.ring_hash import RingSide
-from transom.kernels.join.side import PAIR_TA, PAIR_TE, TE
-from transom.kernels.kernel import OPEN_END, Step, open_rows, select_rows
+from transom.kernels.join.side import PAIR_TA, PAIR_TE
+from transom.kernels.kernel import OPEN_END, Step, select_rows
 from transom.kernels.mould import FEW
 from transom.kernels.outer_join.kinds import PAIRS, SIDES, padded
-from transom.kernels.outer_join.watch import SHOWN, SideLines, Watch, advance
+from transom.kernels.outer_join.watch import SHOWN, TAKEN, Events, SideLines, Watch, advance
 from transom.state.checks import need
 from transom.state.codec import saved_bytes
 
@@ -89,14 +102,16 @@ class OuterJoinState(JoinState):
 class OuterJoinKernel(JoinKernel):
     """`schema` is that of a pair, `answer` that of what comes out: rows of both sides, or of the left.
 
-    `over`: what is shown of rows by themselves is wanted once it is over, and is not given before. `stays`: pairs stay,
-    and a row that is alone when it ends has FOREVER as its end; no end is open in the inputs.
+    `over`: what is shown of rows by themselves is wanted once it is over, and is not given before. `twice`: it is given
+    when it begins, and again when it is over, to somebody who keeps nothing of it. `stays`: pairs stay, and a row that
+    is alone when it ends has FOREVER as its end; no end is open in the inputs.
     """
 
     kind: str  # left, right, full, semi, anti
     answer: pa.Schema
     over: bool = False
     stays: bool = False
+    twice: bool = False
 
     def start(self) -> OuterJoinState:
         empty = super().start()
@@ -121,7 +136,7 @@ class OuterJoinKernel(JoinKernel):
         for watch, i in zip(state.watches, state.watched, strict=True):
             watch.fit(state.sides[i], *bounds[i])
         parts = self._pairs(state, *new, step.frontier)
-        pairs = np.empty((4, 0), dtype=np.int64) if not parts else np.concatenate(parts, axis=1)
+        pairs = parts[0] if len(parts) == 1 else np.concatenate([_NO_PAIRS, *parts], axis=1)
         if self.stays:
             pairs[PAIR_TE] = FOREVER
         dead = (state.left.expire(step.frontier), state.right.expire(step.frontier))
@@ -130,9 +145,14 @@ class OuterJoinKernel(JoinKernel):
             self._remember(state, pairs)
         alone = [_NO_ROWS, _NO_ROWS]
         for watch, i in zip(state.watches, state.watched, strict=True):
-            alone[i], stopped = self._watched(state, watch, i, (new[i], pairs, closed, dead[i]), step)
+            due, due_at = watch.due(step.frontier)
+            others = state.sides[i].used() if self.over and step.frontier == FOREVER else no_int64s()
+            events = Events(
+                new[i], pairs[i], pairs[PAIR_TA], pairs[PAIR_TE], closed[i], closed[2], dead[i], due, due_at, others
+            )
+            alone[i], stopped = self._watched(state, watch, i, events, step)
             ends += stopped
-        out = self._shown(state, alone, pairs if self.kind in PAIRS else pairs[:, :0], ends, step)
+        out = self._shown(state, alone, pairs if self.kind in PAIRS else _NO_PAIRS, ends, step)
         if self.kind != "semi" and self.left_keys:
             for i in state.watched:
                 out = self._with_never_paired(out, inputs[i], keys[i], i)
@@ -140,16 +160,21 @@ class OuterJoinKernel(JoinKernel):
         state.right.free(dead[1])
         return out
 
-    def _ended(self, state: OuterJoinState, dead: tuple[Int64s, Int64s], step: Step) -> tuple[Int64s, Ends]:
+    def _ended(
+        self, state: OuterJoinState, dead: tuple[Int64s, Int64s], step: Step
+    ) -> tuple[tuple[Int64s, Int64s, Int64s], Ends]:
         """The open pairs that ended with their first member (left, right, te), and the ends of those that are shown."""
-        ended: list[Int64s] = []
+        if not state.open_pairs.slots.in_use:
+            return _NO_ROWS, Ends()
+        ended: list[tuple[Int64s, Int64s, Int64s]] = []
         ends = Ends()
         for side in (0, 1):
             open_id, te, places = state.open_pairs.close(dead[side], side, state.left, state.right)
-            ended.append(np.stack([*state.open_pairs.pairs[[LEFT, RIGHT]][:, places], te]))
+            ended.append((state.open_pairs.pairs[LEFT, places], state.open_pairs.pairs[RIGHT, places], te))
             if self.kind in PAIRS:
                 ends += step.open_ids.close(open_id, te)
-        return np.concatenate(ended, axis=1), ends
+        left, right, te = (np.concatenate(both) for both in zip(*ended, strict=True))
+        return (left, right, te), ends
 
     def _remember(self, state: OuterJoinState, pairs: Int64s) -> None:
         """Open pairs that nobody sees: whoever is in one has a partner until it ends."""
@@ -163,47 +188,36 @@ class OuterJoinKernel(JoinKernel):
             pairs[LEFT], pairs[RIGHT], open_id, left.first_pair, left.mask, right.first_pair, right.mask
         )  # fmt: skip
 
-    def _watched(
-        self, state: OuterJoinState, watch: Watch, i: int, brought: tuple[Int64s, Int64s, Int64s, Int64s], step: Step
-    ) -> tuple[Int64s, Ends]:
-        """What is shown of the rows of one side by themselves (position, ta, te), and the ends of what was shown."""
-        side = state.sides[i]
-        new, pairs, closed, dead = brought
-        due = watch.due(step.frontier)
+    def _watched(self, state: OuterJoinState, watch: Watch, i: int, events: Events, step: Step) -> tuple[Rows, Ends]:
+        """What is shown of the rows of one side by themselves, and the ends of what was shown."""
         over = self.over and step.frontier < FOREVER
-        others = side.used() if self.over and not over else no_int64s()
-        te = forever(len(dead)) if self.stays else side.entries[dead & watch.mask, TE]
-        rows, ends, timers = advance(
-            SideLines(watch.marks, watch.mask, side.entries), new, alike(pairs), i, closed, dead, alike(te),
-            due, others, step.frontier, self.kind == "semi", over,
-        )  # fmt: skip
-        watch.add_timers(timers)
-        return rows, step.open_ids.close(ends[0], ends[1])
+        lines = SideLines(watch.marks, watch.mask, state.sides[i].entries)
+        events = Events(*map(alike, events))
+        rows, ends, timers = advance(lines, events, step.frontier, self.kind == "semi", over, self.stays)
+        watch.timers.add_determined(*timers)
+        return rows, step.open_ids.close(*ends)
 
-    def _shown(self, state: OuterJoinState, alone: Sequence[Int64s], pairs: Int64s, ends: Ends, step: Step) -> Delta:
+    def _shown(self, state: OuterJoinState, alone: Sequence[Rows], pairs: Int64s, ends: Ends, step: Step) -> Delta:
         """Rows of the left by themselves, pairs, and rows of the right by themselves, one behind the other."""
-        of_left, of_right = alone[0].shape[1], alone[1].shape[1]
+        of_left, of_right = len(alone[0][0]), len(alone[1][0])
         count = of_left + pairs.shape[1] + of_right
         if not count:
             return Delta(empty_batch(self.answer), no_int64s(), no_int64s(), no_int64s(), step.frontier, ends)
+        names, (ta, te, open_id), wanted, ghosts = lay_out(
+            alone[0], (pairs[LEFT], pairs[RIGHT], pairs[PAIR_TA], pairs[PAIR_TE]), alone[1], self.twice
+        )
+        if wanted:
+            open_id[open_id == WANTED] = step.open_ids.take(wanted)
         values = halves = None
+        types = self.schema.types
         if self.kind not in PAIRS:
-            types = self.schema.types[: self.left_width]
-            values = pa.RecordBatch.from_arrays(
-                state.left.gather(alone[0][0], range(len(types)), types), schema=self.answer
-            )
-            ta, te = alone[0][1:]
+            arrays = state.left.gather(names[LEFT], range(self.left_width), types[: self.left_width])
+            values = pa.RecordBatch.from_arrays(arrays, schema=self.answer)
         else:
-            names = np.full((2, count), MISSING, dtype=np.int64)
-            names[LEFT, : count - of_right] = np.concatenate([alone[0][0], pairs[LEFT]])
-            names[RIGHT, of_left:] = np.concatenate([pairs[RIGHT], alone[1][0]])
             halves = Halves(self.sides, names)
-            ta = np.concatenate([alone[0][1], pairs[PAIR_TA], alone[1][1]])
-            te = np.concatenate([alone[0][2], pairs[PAIR_TE], alone[1][2]])
             if count == pairs.shape[1] <= FEW:
                 values = self._moulds.batch(state.addresses, np.ascontiguousarray(pairs[:2].T))
             if values is None:
-                types = self.schema.types
                 arrays = state.left.gather_among_nulls(
                     names[LEFT, : count - of_right], types[: self.left_width], 0, of_right
                 )
@@ -211,20 +225,19 @@ class OuterJoinKernel(JoinKernel):
                 values = pa.RecordBatch.from_arrays(arrays, schema=self.answer)
             elif values.schema is not self.answer:
                 values = pa.RecordBatch.from_arrays(values.columns, schema=self.answer)
-        delta, open_id = open_rows(values, ta, te, step, ends, halves)
-        self._note_open(state, alone, pairs, open_id)
-        return delta
+        if wanted:
+            self._note_open(state, alone, pairs, open_id)
+        delta = Delta(values, ta, te, open_id, step.frontier, ends, halves)
+        return select_rows(delta, ta < te) if ghosts else delta
 
-    def _note_open(self, state: OuterJoinState, alone: Sequence[Int64s], pairs: Int64s, open_id: Int64s) -> None:
+    def _note_open(self, state: OuterJoinState, alone: Sequence[Rows], pairs: Int64s, open_id: Int64s) -> None:
         """Who has to be told of the ends of rows that are open."""
-        if not (open_id != NO_OPEN_ID).any():
-            return
-        of_left, behind = alone[0].shape[1], alone[0].shape[1] + pairs.shape[1]
+        of_left, behind = len(alone[0][0]), len(alone[0][0]) + pairs.shape[1]
         its_ids = (open_id[:of_left], open_id[behind:])
         for watch, i in zip(state.watches, state.watched, strict=True):
-            is_open = its_ids[i] != NO_OPEN_ID
-            watch.marks[alone[i][0, is_open] & watch.mask, SHOWN] = its_ids[i][is_open]
-        is_open = open_id[of_left:behind] != NO_OPEN_ID
+            is_open = its_ids[i] >= 0
+            watch.marks[alone[i][0][is_open] & watch.mask, SHOWN] = its_ids[i][is_open]
+        is_open = open_id[of_left:behind] >= 0
         if is_open.any():
             self._add_open_pairs(state, pairs[:, is_open], open_id[of_left:behind][is_open])
 
@@ -258,8 +271,53 @@ class OuterJoinKernel(JoinKernel):
         )
 
 
-_NO_ROWS: Final = np.empty((3, 0), dtype=np.int64)
+Rows = tuple[Int64s, Int64s, Int64s]  # positions, ta and te
+WANTED: Final = -4  # instead of an open row id: it is to have one
+
+_NO_ROWS: Final[Rows] = (no_int64s(), no_int64s(), no_int64s())
+_NO_PAIRS: Final = np.empty((4, 0), dtype=np.int64)
 
 
 def _bounds(side: RingSide | LazySide) -> tuple[int, int]:
     return (side.oldest, side.newest) if isinstance(side, RingSide) else (0, 0)
+
+
+@jit
+def lay_out(left, pairs, right, twice):  # type: ignore[no-untyped-def]
+    """Rows of the left by themselves, pairs, and rows of the right by themselves, one behind the other.
+
+    Gives their names, times (ta, te and open row ids), how many are still to have an open row id, and how many are
+    ghosts.
+    """
+    of_left, of_pairs, of_right = len(left[0]), len(pairs[0]), len(right[0])
+    count = of_left + of_pairs + of_right
+    names = np.empty((2, count), dtype=np.int64)
+    ta = np.empty(count, dtype=np.int64)
+    te = np.empty(count, dtype=np.int64)
+    open_id = np.empty(count, dtype=np.int64)
+    without = GIVEN_AGAIN if twice else WANTED
+    wanted, ghosts = 0, 0
+    for side in range(2):
+        rows = left if side == 0 else right
+        first = 0 if side == 0 else of_left + of_pairs
+        for i in range(len(rows[0])):
+            names[side, first + i] = rows[0][i]
+            names[1 - side, first + i] = MISSING
+            begin, end = rows[1][i], rows[2][i]
+            ta[first + i] = begin
+            te[first + i] = FOREVER if end == OPEN_END else end
+            over = TAKEN_BACK if begin == TAKEN else NO_OPEN_ID
+            open_id[first + i] = without if end == OPEN_END else over
+            wanted += (end == OPEN_END) & (not twice)
+            ghosts += begin >= end
+    for i in range(of_pairs):
+        n = of_left + i
+        names[LEFT, n] = pairs[LEFT][i]
+        names[RIGHT, n] = pairs[RIGHT][i]
+        begin, end = pairs[PAIR_TA][i], pairs[PAIR_TE][i]
+        ta[n] = begin
+        te[n] = FOREVER if end == OPEN_END else end
+        open_id[n] = WANTED if end == OPEN_END else NO_OPEN_ID
+        wanted += end == OPEN_END
+        ghosts += begin >= end
+    return names, (ta, te, open_id), wanted, ghosts

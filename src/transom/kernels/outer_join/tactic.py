@@ -36,7 +36,8 @@ class PartnerTactic(JoinTactic):
         predicate = (self.name, keys.left, keys.right, keys.residual, both, len(left.schema))
         if operator.negative:
             return (NegativeOuterJoinKernel(kind, NegativeJoinKernel(*predicate), answer),)
-        return (OuterJoinKernel(*predicate, kind, answer, site.final, _stays(operator)),)
+        over, twice = site.shown_as == "lifetimes", site.shown_as == "changes"
+        return (OuterJoinKernel(*predicate, kind, answer, over, _stays(operator), twice),)
 
     def describe(self, operator: Operator) -> str:
         return super().describe(operator) + (": stays so when a row's time is over" if _stays(operator) else "")

@@ -18,11 +18,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from transom.core.delta import NO_OPEN_ID, Ends, Int64s
+from transom.core.delta import Ends, Int64s
 from transom.core.time import FOREVER
 from transom.kernels.address import prefetch, store_word, word_at
 from transom.kernels.jit import borrowing, jit
-from transom.kernels.join.side import PAIR_TA, PAIR_TE, TA, TE, JoinSide
+from transom.kernels.join.side import TA, TE, JoinSide
 from transom.kernels.kernel import OPEN_END
 from transom.kernels.lifetimes import LifetimeSet
 from transom.state.allocator import aligned_zeros
@@ -33,7 +33,9 @@ WIDTH = 8  # of a row of `marks`, which is then one line of the cache
 LINE, ENTRY = 8 * WIDTH, 32  # bytes of a row of `marks`, and of one of the entries of a side
 AHEAD = 16  # pairs whose rows are fetched while others are looked at
 NONE = np.iinfo(np.int64).min
-NOT_SHOWN = -1  # below it: -2 - i is row i of those that this step shows
+NOT_SHOWN = -1
+WITHOUT_ID = -2  # instead of an open row id: it is shown, and is given again when it is over, or by this step
+TAKEN = NONE  # instead of a beginning: it was shown before
 
 
 @dataclass
@@ -41,10 +43,10 @@ class Watch:
     """Beside a side of a join, by its slots.
 
     `marks[slot]`: how far partners cover the row, how many open ones it has, the open row id of the row that is shown
-    of it, since when it is covered (of semi joins), and when its timer is.
+    of it, or WITHOUT_ID, since when it is covered (of semi joins), and when its timer is.
     """
 
-    STATE_VERSION: ClassVar[int] = 2
+    STATE_VERSION: ClassVar[int] = 3
 
     marks: Int64s = field(default_factory=lambda: np.zeros((0, WIDTH), dtype=np.int64))
     mask: int = -1
@@ -58,7 +60,7 @@ class Watch:
     def owned_by(self, slots: Int64s) -> Int64s:
         """The open row ids of what is shown of these rows."""
         shown = self.marks[slots, SHOWN]
-        open_ids: Int64s = shown[shown != NOT_SHOWN]
+        open_ids: Int64s = shown[shown >= 0]
         return open_ids
 
     def fit(self, side: JoinSide, oldest: int, newest: int) -> None:
@@ -73,15 +75,9 @@ class Watch:
             marks[positions & side.mask] = self.marks[positions & self.mask]
         self.marks, self.mask = marks, side.mask
 
-    def due(self, frontier: int) -> Int64s:
+    def due(self, frontier: int) -> tuple[Int64s, Int64s]:
         """Positions and instants of the timers before `frontier`."""
-        if self.timers.next_timer >= frontier:
-            return np.empty((2, 0), dtype=np.int64)
-        return np.stack(self.timers.leave(Ends(), frontier))
-
-    def add_timers(self, timers: Int64s) -> None:
-        if timers.shape[1]:
-            self.timers.add(timers[0], timers[1], np.full(timers.shape[1], NO_OPEN_ID, dtype=np.int64))
+        return self.timers.leave(Ends(), frontier)
 
 
 class SideLines(NamedTuple):
@@ -92,21 +88,42 @@ class SideLines(NamedTuple):
     entries: Int64s
 
 
-@jit
-def advance(  # type: ignore[no-untyped-def]
-    lines, new, pairs, side, closed, dead, dead_te, due, others, frontier, semi, over
-):
-    """Take what a step brought to one side (0 left, 1 right), all by position.
+class Events(NamedTuple):
+    """What a step brought to one side, all by position.
 
-    `new` rows; `pairs`, in the order of time; pairs that were open and have ended (`closed`: left, right, te); rows
-    that are `dead`, with their ends; timers that are `due`; `others` whose standing is wanted. `over`: a row is shown
-    when it is over, and not before. Gives rows (position, ta, te) to be shown, OPEN_END where they go on; ends (open
-    row id, te) of what was shown; and new timers (position, instant).
+    `new` rows; those that `met` somebody, in the order of time, with the times of the pair; those whose open pair was
+    `closed`, and its end; rows that are `dead`; timers that are `due`, and the instants of these; `others` whose
+    standing is wanted.
+    """
+
+    new: Int64s
+    met: Int64s
+    met_ta: Int64s
+    met_te: Int64s
+    closed: Int64s
+    closed_te: Int64s
+    dead: Int64s
+    due: Int64s
+    due_at: Int64s
+    others: Int64s
+
+
+@jit
+def advance(lines, events, frontier, semi, over, stays):  # type: ignore[no-untyped-def]
+    """Take what a step brought to one side.
+
+    `over`: a row is shown when it is over, and not before. `stays`: what is shown of a row that is dead never ends.
+    Gives rows (positions, ta, te) to be shown, OPEN_END where they go on, and those which were shown WITHOUT_ID and are
+    over, with TAKEN for their ta; ends (open row ids, te) of what was shown; and new timers (positions, instants).
 
     Whether the next row was alone, or was shown, nobody can foretell: what might be said of it is written, and counted
     if it is so.
     """
-    most = len(new) + 2 * pairs.shape[1] + closed.shape[1] + len(dead) + due.shape[1] + len(others)
+    new, met, met_ta, met_te, dead, others = (
+        events.new, events.met, events.met_ta, events.met_te, events.dead, events.others
+    )  # fmt: skip
+    closed, closed_te, due, due_at = events.closed, events.closed_te, events.due, events.due_at
+    most = len(new) + 2 * len(met) + len(closed) + len(dead) + len(due) + len(others)
     rows = np.empty((3, most), dtype=np.int64)
     ends = np.empty((2, most), dtype=np.int64)
     looked_at = np.empty(most, dtype=np.int64)  # rows of which it may be that they are alone, or want a timer
@@ -119,19 +136,19 @@ def advance(  # type: ignore[no-untyped-def]
         store_word(line + 8 * SHOWN, NOT_SHOWN)
         store_word(line + 8 * SINCE, NONE)
         store_word(line + 8 * TIMER, NONE)
-    for i in range(closed.shape[1]):
-        line = marked + LINE * (closed[side, i] & mask)
+    for i in range(len(closed)):
+        line = marked + LINE * (closed[i] & mask)
         store_word(line + 8 * OPEN_PARTNERS, word_at(line, OPEN_PARTNERS) - 1)
-        store_word(line + 8 * COVER, max(word_at(line, COVER), closed[2, i]))
-        looked_at[n] = closed[side, i]
+        store_word(line + 8 * COVER, max(word_at(line, COVER), closed_te[i]))
+        looked_at[n] = closed[i]
         n += semi or not over
-    for i in range(-AHEAD, pairs.shape[1]):
-        if i + AHEAD < pairs.shape[1]:
-            prefetch(marked + LINE * (pairs[side, i + AHEAD] & mask))
-            prefetch(entered + ENTRY * (pairs[side, i + AHEAD] & mask))
+    for i in range(-AHEAD, len(met)):
+        if i + AHEAD < len(met):
+            prefetch(marked + LINE * (met[i + AHEAD] & mask))
+            prefetch(entered + ENTRY * (met[i + AHEAD] & mask))
         if i < 0:
             continue
-        position, ta, te = pairs[side, i], pairs[PAIR_TA, i], pairs[PAIR_TE, i]
+        position, ta, te = met[i], met_ta[i], met_te[i]
         line = marked + LINE * (position & mask)
         partners, cover = word_at(line, OPEN_PARTNERS), word_at(line, COVER)
         was_alone = (partners == 0) & (cover < ta)
@@ -155,8 +172,9 @@ def advance(  # type: ignore[no-untyped-def]
         else:
             n += (not over) & runs_out
     for i in range(len(dead)):
-        position, te = dead[i], dead_te[i]
+        position = dead[i]
         line = marked + LINE * (position & mask)
+        te = FOREVER if stays else word_at(entered + ENTRY * (position & mask), TE)
         cover = word_at(line, COVER) if word_at(line, OPEN_PARTNERS) == 0 else te
         if semi:
             n_rows, n_ends = end_covered(line, position, min(cover, te), rows, ends, n_rows, n_ends)
@@ -165,14 +183,14 @@ def advance(  # type: ignore[no-untyped-def]
         store_word(line + 8 * COVER, OPEN_END)  # nothing more is said of it
         store_word(line + 8 * OPEN_PARTNERS, 0)
         store_word(line + 8 * TIMER, NONE)
-    for i in range(-AHEAD, due.shape[1]):
-        if i + AHEAD < due.shape[1]:
-            prefetch(marked + LINE * (due[0, i + AHEAD] & mask))
+    for i in range(-AHEAD, len(due)):
+        if i + AHEAD < len(due):
+            prefetch(marked + LINE * (due[i + AHEAD] & mask))
         if i < 0:
             continue
-        line = marked + LINE * (due[0, i] & mask)
-        looked_at[n] = due[0, i]
-        if word_at(line, TIMER) == due[1, i]:  # or else it is that of a row that was here before
+        line = marked + LINE * (due[i] & mask)
+        looked_at[n] = due[i]
+        if word_at(line, TIMER) == due_at[i]:  # or else it is that of a row that was here before
             store_word(line + 8 * TIMER, NONE)
             n += 1
     for i in range(len(others)):
@@ -207,7 +225,11 @@ def advance(  # type: ignore[no-untyped-def]
         timers[0, n_timers] = position
         timers[1, n_timers] = cover
         n_timers += wanted
-    return rows[:, :n_rows], ends[:, :n_ends], timers[:, :n_timers]
+    return (
+        (rows[0, :n_rows], rows[1, :n_rows], rows[2, :n_rows]),
+        (ends[0, :n_ends], ends[1, :n_ends]),
+        (timers[0, :n_timers], timers[1, :n_timers]),
+    )
 
 
 @borrowing
@@ -218,7 +240,7 @@ def show(line, position, begin, it_is, rows, n_rows):  # type: ignore[no-untyped
     rows[0, n_rows] = position
     rows[1, n_rows] = begin
     rows[2, n_rows] = OPEN_END
-    store_word(line + 8 * SHOWN, -2 - n_rows if new else shown)
+    store_word(line + 8 * SHOWN, WITHOUT_ID if new else shown)
     return n_rows + new
 
 
@@ -226,14 +248,13 @@ def show(line, position, begin, it_is, rows, n_rows):  # type: ignore[no-untyped
 def end_shown(line, position, begin, end, it_is, rows, ends, n_rows, n_ends):  # type: ignore[no-untyped-def]
     """If `it_is` so, what is shown of the row ends, or is shown from `begin` to `end`; gives how many there are."""
     shown = word_at(line, SHOWN)
-    ended = it_is & (shown >= 0)
     ends[0, n_ends] = shown
     ends[1, n_ends] = end
-    store_word(line + 8 * SHOWN, NOT_SHOWN if ended else shown)
+    store_word(line + 8 * SHOWN, NOT_SHOWN if it_is else shown)
     rows[0, n_rows] = position
-    rows[1, n_rows] = begin
+    rows[1, n_rows] = TAKEN if shown == WITHOUT_ID else begin
     rows[2, n_rows] = end
-    return n_rows + (it_is & (shown < 0)), n_ends + ended
+    return n_rows + (it_is & (shown < 0)), n_ends + (it_is & (shown >= 0))
 
 
 @borrowing

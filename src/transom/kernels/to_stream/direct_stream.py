@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transom.core.delta import MISSING, NAMELESS, NO_OPEN_ID, Delta, Ends, Int64s, StreamDelta
+from transom.core.delta import MISSING, NAMELESS, TAKEN_BACK, Delta, Ends, Int64s, StreamDelta
 from transom.core.schema import CHANGE_COLUMN
 from transom.core.time import FOREVER
 from transom.kernels.address import byte_at, int_at, word_at
@@ -35,10 +35,8 @@ from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import Step
 from transom.kernels.keys import normalised, order_words
 from transom.kernels.lifetimes import LifetimeSet
-from transom.kernels.record_ring import fetch_record
-from transom.kernels.record_store import RecordStore, RowsBeside, name_of
-from transom.kernels.taken import taken
-from transom.kernels.time_order import time_order
+from transom.kernels.record_store import RecordStore, RowsBeside, fetch_kept, name_of
+from transom.kernels.time_order import by_time
 from transom.state.checks import need
 from transom.state.slots import SlotPool
 
@@ -94,9 +92,11 @@ class AliveRows:
 
     def keep(self, rows: Delta, columns: Sequence[pa.Array], which: Int64s) -> None:
         """Some of the rows, with the values of these columns."""
-        if not len(which):
-            return
-        batch = self.rows.beside(columns, rows.halves)
+        if len(which):
+            self.keep_of(self.rows.beside(columns, rows.halves), rows, which)
+
+    def keep_of(self, batch: RowsBeside, rows: Delta, which: Int64s) -> None:
+        """Some of the rows, which are in this batch."""
         slots = self.slots.take(len(which))
         self.rows.reserve(self.slots.high)
         self.rows.write(slots, batch, which)
@@ -119,33 +119,30 @@ class DirectStreamKernel:
         columns = rows.values.columns
         if self._floating:  # as they are compared
             columns = normalised(columns)
-        slots, te = state.leaving(rows.ends, step.frontier)
-        short = np.flatnonzero(rows.te < step.frontier)
-        gone_at, came_at = np.concatenate([te, rows.te[short]]), rows.ta
-        gone, came = np.concatenate([~slots, short]), np.arange(len(rows))
+        slots, slots_te = state.leaving(rows.ends, step.frontier)
+        times = alike(rows.ta), alike(rows.te), alike(rows.open_id)
+        t, changes, left, kept = changes_of(alike(slots), alike(slots_te), *times, step.frontier)
         # Of what is not emitted only that is looked at which may cancel with what is.
         if self.change == "istream":
-            wanted = np.flatnonzero(_among(gone_at, came_at))
-            gone, gone_at = gone[wanted], gone_at[wanted]
+            wanted = np.concatenate([_among(t[:left], t[left:]), np.ones(len(t) - left, dtype=np.bool_)])
+            t, changes = t[wanted], changes[wanted]
         elif self.change == "dstream":
-            came = np.flatnonzero(_among(came_at, gone_at))
-            came_at = came_at[came]
+            wanted = np.concatenate([np.ones(left, dtype=np.bool_), _among(t[left:], t[:left])])
+            t, changes = t[wanted], changes[wanted]
         beside = state.rows.beside(columns, rows.halves)
-        t, which = np.concatenate([gone_at, came_at]), np.concatenate([gone, came])
-        entered = np.arange(len(t)) >= len(gone)
-        order = in_order(t, entered, which, beside)
-        if order is not None:
-            which, t, entered = order.rows, order.t, order.entered
-            if self.change != "changes":
-                emitted = entered == (self.change == "istream")
-                which, t, entered = which[emitted], t[emitted], entered[emitted]
-        if order is not None or len(gone):
-            emitted_columns = beside.gather(which, self.schema.types)
+        emitted = in_order(t, changes, beside)
+        which, t, entered = emitted.rows, emitted.t, emitted.entered
+        if self.change != "changes":
+            of_these = entered == (self.change == "istream")
+            if not of_these.all():
+                which, t, entered = which[of_these], t[of_these], entered[of_these]
+        if self.change == "istream" and len(which) == len(rows) and (which[1:] > which[:-1]).all():
+            emitted_columns = columns
         else:
-            emitted_columns = columns if len(came) == len(rows) else taken(columns, came)
+            emitted_columns = beside.gather(which, self.schema.types)
         state.free(slots)
-        ending = (rows.te < FOREVER) | (rows.open_id != NO_OPEN_ID)
-        state.keep(rows, columns, np.flatnonzero((rows.te >= step.frontier) & ending))
+        if len(kept):
+            state.keep_of(beside, rows, kept)
         out = pa.RecordBatch.from_arrays(emitted_columns, schema=self.schema)
         if self.change == "changes":
             out = out.add_column(0, CHANGE_COLUMN, signs(entered))
@@ -178,6 +175,37 @@ def among(these, those):  # type: ignore[no-untyped-def]
     return flags
 
 
+@jit
+def changes_of(slots, slots_te, ta, te, open_id, frontier):  # type: ignore[no-untyped-def]
+    """What a step says: the instants of the changes, and for each twice its row, one more if it came.
+
+    Those that left (`slots`, and rows that came and went) are first, so many as is given next. Then the rows that are
+    to be kept, since they are to leave.
+    """
+    n = len(te)
+    t = np.empty(len(slots) + 2 * n, dtype=np.int64)
+    changes = np.empty(len(slots) + 2 * n, dtype=np.int64)
+    kept = np.empty(n, dtype=np.int64)
+    count = len(slots)
+    keeps = 0
+    for i in range(count):
+        t[i] = slots_te[i]
+        changes[i] = ~slots[i] << 1
+    for i in range(n):
+        t[count] = te[i]
+        changes[count] = i << 1
+        kept[keeps] = i
+        short = te[i] < frontier
+        count += short
+        keeps += (not short) & ((te[i] < FOREVER) | (open_id[i] >= 0))
+    left = count
+    for i in range(n):
+        t[count] = ta[i]
+        changes[count] = (i << 1) | 1
+        count += open_id[i] != TAKEN_BACK
+    return t[:count], changes[:count], left, kept[:keeps]
+
+
 class EmittedRows(NamedTuple):
     """What is emitted, in the order in which it is: rows of a store and a batch, when, and whether they came."""
 
@@ -186,21 +214,23 @@ class EmittedRows(NamedTuple):
     entered: Mask
 
 
-def in_order(t: Int64s, entered: Mask, rows: Int64s, beside: RowsBeside) -> EmittedRows | None:
+def in_order(t: Int64s, changes: Int64s, beside: RowsBeside) -> EmittedRows:
     """Which of the changes are emitted, by time; those of one instant by sign and value, without what cancels out.
 
-    What left is given before what entered, as it comes in here. None: all of them, as they are, no two at one instant.
+    `changes` are as `changes_of` gives them, what left before what entered.
 
     >>> from transom.kernels.record_store import RecordStore
     >>> beside = RecordStore.of([pa.int64()]).beside([pa.array([1, 2, 9, 1])])
-    >>> in_order(np.array([5, 5, 3, 5]), np.array([False, False, True, True]), np.arange(4), beside).rows.tolist()
+    >>> in_order(np.array([5, 5, 3, 5]), np.array([0, 2, 5, 7]), beside).rows.tolist()
     [2, 1]
     """
-    if (t[1:] > t[:-1]).all():
-        return None
-    order = time_order(t)
-    t, entered, rows = t[order], entered[order], rows[order]
-    if len(t) > MANY * (1 + np.count_nonzero(t[1:] != t[:-1])):
+    if not (t[1:] > t[:-1]).all():
+        t, changes = by_time(t, changes)
+    rows, entered = changes >> 1, (changes & 1).astype(np.bool_)
+    alone = t[1:] != t[:-1]
+    if alone.all():
+        return EmittedRows(rows, t, entered)
+    if len(t) > MANY * (1 + np.count_nonzero(alone)):
         rows = _nearly_sorted(rows, t, entered, beside)
     rows, kept = settle(t, entered, rows, beside.at, compared_columns(beside))
     return EmittedRows(rows, t, entered) if kept.all() else EmittedRows(rows[kept], t[kept], entered[kept])
@@ -313,8 +343,8 @@ def leads(t, rows, at, columns, lead, begin, end):  # type: ignore[no-untyped-de
     elif plain:
         plain = is_plain(columns, other)
     for i in range(begin - AHEAD if begin == 0 else begin, end):
-        if i + AHEAD < n and rows[i + AHEAD] < 0:
-            fetch_record(at.records + ~rows[i + AHEAD] * at.stride, at.stride)
+        if i + AHEAD < n:
+            fetch_kept(at, rows[i + AHEAD])
         if i < 0:
             continue
         row = rows[i]
@@ -522,6 +552,10 @@ def signs(entered: Mask) -> pa.Array:
     >>> signs(np.array([True, False])).to_pylist()
     ['+', '-']
     """
-    letters = np.where(entered, ord("+"), ord("-")).astype(np.uint8)
-    offsets = np.arange(len(letters) + 1, dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), len(letters), [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+    letters = np.uint8(ord("-")) - 2 * entered.view(np.uint8)
+    rows = len(letters)
+    offsets = _EACH_OF_ONE[: rows + 1] if rows < len(_EACH_OF_ONE) else np.arange(rows + 1, dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+
+
+_EACH_OF_ONE: Final = np.arange(1 << 17, dtype=np.int32)  # offsets of texts of one letter; nobody writes to them
