@@ -91,7 +91,7 @@ class SortedInsertionSet(LifetimeSet):
         closed, due = self.closed(ends), self.determined.take(frontier)
         return np.concatenate([closed[0], due[0]]), np.concatenate([closed[1], due[1]])
 
-    def _add_determined(self, slots: Int64s, te: Int64s) -> None:
+    def add_determined(self, slots: Int64s, te: Int64s) -> None:
         self.determined.insert(te, slots)
 
 

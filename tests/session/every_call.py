@@ -88,9 +88,11 @@ def of_slides(status: SlideStatus) -> list[object]:
     report: SlideReport = status.report
     counts = [report.complete, report.put_off, report.completed_later, report.delay_total, report.delay_most]
     sizes = [report.peak_bytes, report.bytes_written, report.bytes_read, report.recent, report.recent_tactics]
+    together = [report.budget, report.sharing, report.held_bytes, report.peak_together]
     return [
         *counts,
         *sizes,
+        *together,
         report.tactics,
         report.totals(),
         report.lines(),

@@ -149,8 +149,10 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     if kind in ("inner", "cross"):
         plain = tuple(each for each in conditions if not has_query(each))
         joined_rows = Joined(both.relations, both.conditions + plain, inputs)
-        asked = conjunction(tuple(each for each in conditions if has_query(each)))
-        return joined_rows if asked is None else Joined((Filter(joined_rows.relation, asked),), (), inputs)
+        with_queries = conjunction(tuple(each for each in conditions if has_query(each)))
+        if with_queries is None:
+            return joined_rows
+        return Joined((Filter(joined_rows.relation, with_queries),), (), inputs)
     predicate = conjunction(conditions)
     assert predicate is not None  # the grammar takes no such join without a condition
     if kind in ("semi", "anti"):

@@ -53,7 +53,8 @@ def test_rows_for_a_query_that_has_not_begun_are_removed(place: str) -> None:
 
 def test_of_two_runs_on_a_storage_the_first_one_writes_no_more_batches() -> None:
     with memory_storage() as (uri, _):
-        unit = SimpleNamespace(guard=Guard())
+        layout = SimpleNamespace(check_budget=lambda sharing: False)
+        unit = SimpleNamespace(guard=Guard(), layout=layout)
         SparkRun([cast(SparkQuery, unit)], CheckpointFolder(f"{uri}/check"))
         unit.guard.after = lambda number, seconds: None
         written: list[int] = []
