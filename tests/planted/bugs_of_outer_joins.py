@@ -10,7 +10,7 @@ OUTER_JOINS: Final = (
     Bug(
         "on_forgets_its_sub_query",
         "cql/bind_from.py",
-        "Joined((Filter(joined_rows.relation, asked),), (), inputs)",
+        "Joined((Filter(joined_rows.relation, with_queries),), (), inputs)",
         "joined_rows",
         "a sub-query in ON of an inner join is passed over",
     ),
