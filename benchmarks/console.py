@@ -54,6 +54,9 @@ WORDS: Final = {"closed": "closed", "nobody": "nobody looks", "watched": "watche
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _MOST_MS: Final = 300_000
 _SECONDS_TO_SETTLE: Final = 3.0
+_SECONDS_TO_REST: Final = 12.0
+"""Pages that have just come are answered at once, and the console rests for it later: so long after they came it has."""
+
 
 COUNTING: Final = """
 window.seen = 0;
@@ -174,7 +177,7 @@ class Trial:
         return found
 
     def _measured(self, watched: bool = False) -> dict[str, float]:
-        time.sleep(_SECONDS_TO_SETTLE)
+        time.sleep(_SECONDS_TO_REST if watched else _SECONDS_TO_SETTLE)
         before = _done(self._pages.call("seen")) if watched else 0
         found: dict[str, float] = _done(self._queries.call("measure", self._seconds))
         messages = (_done(self._pages.call("seen")) if watched else 0) - before

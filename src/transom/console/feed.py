@@ -27,7 +27,7 @@ TICK: Final = 0.5
 _IDLE_TICK: Final = 5.0
 """How often queries are looked at for their history that nobody looks at."""
 
-MOST_OF_A_CORE: Final = 0.004
+MOST_OF_A_CORE: Final = 0.006
 """What the queries leave to whoever looks at them."""
 
 _MOST_OWED: Final = 10.0
