@@ -55,7 +55,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _MOST_MS: Final = 300_000
 _SECONDS_TO_SETTLE: Final = 3.0
 _SECONDS_TO_REST: Final = 12.0
-"""Pages that have just come are answered at once, and the console rests for it later: so long after they came it has."""
+"""Pages that have just come are answered at once, and the console rests for it later: by then it has."""
 
 
 COUNTING: Final = """
