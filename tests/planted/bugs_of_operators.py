@@ -418,8 +418,8 @@ AGGREGATE: Final = (
     Bug(
         "changes_within_a_step_unseen",
         "planner/final.py",
-        '"latest": (Aggregate, JoinAggregate, MergeAggregate),',
-        '"latest": (Aggregate, JoinAggregate, MergeAggregate), "changes": (Aggregate,),',
+        '"changes": (OuterJoin, SemiJoin),',
+        '"changes": (Aggregate, OuterJoin, SemiJoin),',
         "an answer that is reported with all its changes lacks those that do not last",
     ),
     Bug(
