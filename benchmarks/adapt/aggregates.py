@@ -48,7 +48,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Size:
-    """Rows of one stream: of a phase, and of a step."""
+    """Rows of one stream: of a phase, and of a step, or of a batch of Spark's."""
 
     phases: tuple[Phase, ...]
     rows: int

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from benchmarks.adapt import aggregates
-from benchmarks.adapt.aggregates import SECONDS, Phase
+from benchmarks.adapt.aggregates import SECONDS
 from benchmarks.adapt.phases import ADAPTIVE
 from benchmarks.harness import Figures, Options, Outcome, agreed, digits, medians, take_turns
 from benchmarks.joinagg.contestants import FACTORISED, PC
@@ -31,26 +31,16 @@ QUERY: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Size:
-    """Rows of one stream: of a phase, and of a batch of Spark's."""
-
-    phases: tuple[Phase, ...]
-    rows: int
-    batch: int
-    runs: int
-
-
-FULL: Final = Size(aggregates.FULL.phases, rows=100_000, batch=10_000, runs=1)
+FULL: Final = aggregates.Size(aggregates.FULL.phases, rows=100_000, batch=10_000, runs=1)
 QUICK: Final = replace(FULL, rows=20_000, batch=5_000)
 
 
-def chosen(options: Options) -> Size:
+def chosen(options: Options) -> aggregates.Size:
     size = QUICK if options.quick else FULL
     return replace(size, runs=options.runs or size.runs)
 
 
-def measure(size: Size) -> list[Outcome]:
+def measure(size: aggregates.Size) -> list[Outcome]:
     """The whole by every contestant, after a short run of each that starts and compiles everything."""
     rows = _rows(size)
     for name in CONTESTANTS:
@@ -73,7 +63,7 @@ def measure(size: Size) -> list[Outcome]:
     return [Outcome(cell, figures, {"changes": changes})]
 
 
-def _rows(size: Size) -> dict[str, pa.Table]:
+def _rows(size: aggregates.Size) -> dict[str, pa.Table]:
     steps = aggregates.stream(aggregates.Size(size.phases, size.rows, 2_500, 1))
     batches: dict[str, list[pa.RecordBatch]] = {"a": [], "b": []}
     for _, step in steps:

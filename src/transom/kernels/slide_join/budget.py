@@ -160,8 +160,8 @@ def _in_memory(part: Stored | BasicWindow) -> Iterator[Stored | SortedRun]:
 class RunBudget:
     """The budget of a run in one process: of every partition a pool, of which the budget is divided among as many.
 
-    The rows that wait in the hands of sinks count as well: `sinks` say how many bytes those are. Who
-    looks at a join waits for the step of any of them, under `lock`: it may put away what others keep.
+    The rows that wait in the hands of sinks count as well: `sinks` say how many bytes those are. Who looks at a join
+    waits for the step of any of them, under `lock`: it may put away what others keep.
     """
 
     def __init__(self) -> None:
