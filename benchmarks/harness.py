@@ -246,6 +246,8 @@ def measured(benchmark: Benchmark, options: Options, progress: Progress) -> list
     with closing(benchmark.experiments(options)) as experiments:
         for experiment in experiments:
             for cell in experiment.cells:
+                if options.cells and not any(part in str(cell) for part in options.cells):
+                    continue
                 progress.say(f"{cell} ..")
                 for outcome in experiment.measure(cell):
                     if line := outcome.line():
@@ -350,6 +352,9 @@ def parser(name: str | None, options: Sequence[Option] = ()) -> argparse.Argumen
         made.add_argument("--quick", action="store_true", help="a small run of under a minute")
         made.add_argument("--plot", metavar="FILE", help="write a chart to this file")
         made.add_argument("--read", metavar="FILE", nargs="+", help="show what --json wrote to these files")
+        made.add_argument(
+            "--cells", metavar="TEXT", nargs="+", help="only cells with such a text in what progress says"
+        )
         for option in options:
             made.add_argument(option.name, help=option.help, **option.how)
     return made

@@ -82,6 +82,11 @@ def test_contestants_that_are_measured_apart_stand_together(capsys: pytest.Captu
     assert is_chart(chart)
 
 
+def test_cells_are_measured_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--json", "--cells", "10", "seven") == 0
+    assert [cell["x"] for cell in json.loads(capsys.readouterr().out)["cells"]] == [10]
+
+
 def test_what_was_written_down_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     run("--json")
     (tmp_path / "small.json").write_text(capsys.readouterr().out, encoding="utf-8")
