@@ -11,7 +11,7 @@ import pytest
 from transom.core.delta import NO_OPEN_ID, Delta
 from transom.core.schema import BIGINT, DOUBLE
 from transom.kernels import scalar
-from transom.kernels.formula import BLOCK, passing
+from transom.kernels.formula import BLOCK, CONSTANT, formula, passing
 from transom.kernels.mould import ColumnAddresses
 from transom.kernels.multiway import predicate_check
 from transom.kernels.multiway.graph import JoinGraph
@@ -119,3 +119,13 @@ def test_everything_else_is_for_arrow(predicate: Expression, monkeypatch: pytest
     first, second = whole
     *_, calls, is_formula = requested(predicate, [first, odd[1], second, odd[3]], 200, monkeypatch)
     assert not is_formula and not calls
+
+
+def test_constants_of_comparisons_lie_one_behind_the_other() -> None:
+    """Each comparison is written by itself, once for all predicates that it is in; constant sums are one constant."""
+    low = resolve(">", (A, HALF))
+    high = resolve("<", (resolve("*", (B, Literal(3.0, DOUBLE))), resolve("+", (HALF, Literal(1.0, DOUBLE)))))
+    both = formula(resolve("and", (low, high)))
+    assert both is not None
+    constants = [both.constants[at] for operation, at in both.program.tolist() if operation == CONSTANT]
+    assert constants == [0.5, 3.0, 1.5] and both.columns == 0b11

@@ -53,7 +53,7 @@ def test_selections_projections_and_other_windows_are_part_of_it() -> None:
         slide_join="hybrid",
     )
     assert isinstance(root.node, SlideJoin) and len(root.inputs) == 3
-    assert root.node.sources[0].predicate is not None and root.node.residual is not None
+    assert root.node.sources[0].predicate is not None and root.node.joins[0].residual is not None
     assert [need.kind for need in root.needs] == ["single"] * 3, "k + 1 may overflow on a row that the selection hides"
 
 
@@ -115,17 +115,51 @@ def test_groups_are_made_of_results_as_they_come(query: str, agree: list[str]) -
         assert [str(key) for key in root.needs[0].keys] == agree
 
 
+ON_G = f"SELECT c.x, b.g FROM c {SLIDING}, b {SLIDING} WHERE c.g = b.g"
+OTHER = (
+    "RSTREAM(SELECT a.x FROM a [RANGE 4 SECONDS SLIDE 2 SECONDS], b [RANGE 4 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k)"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "joins", "keys"),
+    [
+        (f"{VIEW} RSTREAM(SELECT COUNT(*) AS n, MIN(x) AS low FROM v)", 1, []),
+        (f"{VIEW} RSTREAM(SELECT k, MIN(g) AS n FROM {GROUPED} GROUP BY k)", 1, ["k"] * 2),
+        (f"RSTREAM(SELECT a.x, b.g FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k UNION ALL {ON_G})", 2,
+         ["k", "k", "g", "g"]),
+        (f"RSTREAM(SELECT a.x, b.g FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k UNION {ON_G})", 2, []),
+        (f"RSTREAM(SELECT a.x, b.g {ON_TWO} UNION SELECT b.x, a.g {ON_TWO})", 2, ["x"] * 4),
+        (f"{VIEW} RSTREAM(SELECT k, COUNT(*) AS n FROM (SELECT k, x FROM v UNION ALL SELECT a.k, b.x {ON_TWO})"
+         " GROUP BY k)", 2, ["k"] * 4),
+        (f"{VIEW} RSTREAM((SELECT k FROM v UNION SELECT a.x {ON_TWO}) UNION SELECT DISTINCT x FROM v WHERE y > 1)", 3,
+         []),
+        (f"{SLIDES} ISTREAM(SELECT x FROM v [NOW] UNION ALL SELECT y FROM v [NOW] WHERE y > 1)", 2, ["k"] * 4),
+    ],
+)  # fmt: skip
+def test_one_row_of_all_and_unions_are_part_of_it(query: str, joins: int, keys: list[str]) -> None:
+    """Rows are spread by what all joins agree on: any of their keys, or those of the groups."""
+    (root,) = planned(query, memory="64 MB").inputs
+    assert isinstance(root.node, SlideJoin) and len(root.node.joins) == joins
+    assert [str(key) for need in root.needs for key in need.keys] == keys
+    assert {need.kind for need in root.needs} == {"keys" if keys else "single"}
+
+
 NOT_SO = {
     f"{SLIDES} DSTREAM(SELECT x FROM v [NOW])": "no RSTREAM over a join: .NOW. keeps rows",
     f"{SLIDES} ISTREAM(SELECT x FROM v [RANGE 4 SECONDS])": "RANGE 4 SECOND. keeps rows of slides",
     f"{SLIDES} SELECT x FROM v [NOW]": "its rows live on",
-    f"{VIEW} RSTREAM(SELECT COUNT(*) AS n FROM v)": "without GROUP BY has a row even where nothing is joined",
+    f"{SLIDES} RSTREAM(SELECT COUNT(*) AS n FROM v [NOW])": "without GROUP BY over .NOW. has a row between slides",
+    f"{SLIDES} RSTREAM(SELECT x FROM v [NOW] UNION ALL SELECT x FROM ({OTHER}) [NOW])": "has other slides",
+    f"{SLIDES} RSTREAM(SELECT x FROM v [NOW] UNION ALL SELECT a.k {ON_TWO})": "some was taken through .NOW.",
+    f"{VIEW} RSTREAM(SELECT x FROM v UNION ALL SELECT x FROM c {SLIDING})": "no RSTREAM over a join",
+    f"{VIEW} RSTREAM(SELECT k, x FROM v UNION ALL SELECT k, COUNT(*) FROM v GROUP BY k)": "groups of groups",
+    f"{VIEW} RSTREAM((SELECT k FROM v UNION SELECT x FROM v) UNION ALL SELECT y FROM v)": "groups of groups",
     f"{VIEW} RSTREAM(SELECT k, ARRAY_AGG(x) AS n FROM v GROUP BY k)": "array_agg keeps the rows of a slide",
     f"{VIEW} RSTREAM(SELECT k, STRING_AGG(g, ',') AS n FROM {GROUPED} GROUP BY k)": "keeps the rows of a slide",
-    f"{VIEW} RSTREAM(SELECT k, MIN(g) AS n FROM {GROUPED} GROUP BY k)": "a call keeps the rows of a slide",
     f"{VIEW} RSTREAM(SELECT n FROM (SELECT k, COUNT(*) AS n FROM v GROUP BY k) GROUP BY n)": "groups of groups",
     f"{VIEW} ISTREAM(SELECT k, COUNT(*) AS n FROM v GROUP BY k)": "ISTREAM compares a slide with the one before it",
-    f"{VIEW} RSTREAM(SELECT x FROM v UNION ALL SELECT y FROM v)": "UNION takes slides as a whole",
+    f"{VIEW} RSTREAM(SELECT x FROM v EXCEPT SELECT y FROM v)": "EXCEPT takes slides as a whole",
     f"{VIEW} ISTREAM(SELECT x FROM v)": "ISTREAM compares a slide with the one before it",
     f"SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k": "no RSTREAM over a join",
     f"ISTREAM(SELECT a.x FROM a {SLIDING}, b {SLIDING} WHERE a.k = b.k)": "no RSTREAM over a join",

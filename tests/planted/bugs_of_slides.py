@@ -24,8 +24,8 @@ SLIDES: Final = (
     Bug(
         "slides_a_tick_apart_through_now",
         "planner/slide_join.py",
-        "for each in inputs)) <= tick",
-        "for each in inputs)) < tick",
+        "*every_slide)) <= tick",
+        "*every_slide)) < tick",
         "ISTREAM over slides of a tick emits what equals a row of the slide before",
     ),
     Bug(
@@ -150,8 +150,22 @@ SLIDES: Final = (
     Bug(
         "groups_spread_by_any_key",
         "planner/slide_join.py",
-        "agreed = range(len(node.sources[0].keys)) if node.groups is None else node.groups.agree",
-        "agreed = range(len(node.sources[0].keys))",
+        "    if groups is None:\n        return {number",
+        "    if True:\n        return {number",
         "in partitions a group comes in pieces, each with a part of its totals",
+    ),
+    Bug(
+        "slides_of_nothing_without_their_row",
+        "kernels/slide_join/turn.py",
+        "            if self._spec.always:\n",
+        "            if self._spec.always and state.works:\n",
+        "an aggregate over everything has no row at a slide at which no row is alive",
+    ),
+    Bug(
+        "rows_of_other_joins_counted_in",
+        "kernels/slide_join/combine.py",
+        "alive = [of_inputs[number] for number in inputs]",
+        "alive = [of_inputs[number - inputs[0]] for number in inputs]",
+        "of joins that are united each is made of the rows of the first",
     ),
 )

@@ -62,7 +62,7 @@ class SlideJoins(Generator):
 
 
 class GroupedSlideJoins(SlideJoins):
-    """GROUP BY or DISTINCT over such a join, or over its slides as another query takes them."""
+    """GROUP BY, DISTINCT or one row of all, over such a join, or over its slides as another query takes them."""
 
     def statement(self) -> str:
         through = self.chance(25)
@@ -80,15 +80,56 @@ class GroupedSlideJoins(SlideJoins):
             body = f"FROM (RSTREAM(SELECT {items} {body})) [NOW]"
         else:
             change = "RSTREAM"
-        keys = self.keys(tuple(columns))
-        calls = [call for call, _ in self.calls([column for column in columns if column.type != "text"] or keys)]
-        calls = [call for call in calls if not ("text" in self.types_in(call, columns) and call[:3] in ("MIN", "MAX"))]
+        return f"{change}({self.in_groups(body, columns, may_be_one=not through)});"
+
+    def in_groups(self, body: str, columns: list[Column], may_be_one: bool) -> str:
+        """Groups of what is in FROM, or all of it as one."""
+        one = may_be_one and self.chance(25)
+        self.noted.operators.add("slides as one row" if one else "slides in groups")
+        keys = [] if one else self.keys(tuple(columns))
+        calls = [call for call, _ in self.calls([column for column in columns if column.type != "text"] or columns)]
+        texts = [column.name for column in columns if column.type == "text"]
+        if texts and self.chance(40):
+            self.noted.operators.add("extremes of texts of slides")
+            calls += [f"MIN({self.pick(texts)})", f"MAX({self.pick(texts)})"]
         named = [f"{each} AS r{i}" for i, each in enumerate([*(key.name for key in keys), *calls])]
         having = " HAVING COUNT(*) > 1" if self.chance(25) else ""
-        self.noted.operators.add("slides in groups")
-        by = ", ".join(key.name for key in keys)
-        return f"{change}(SELECT {', '.join(named)} {body} GROUP BY {by}{having});"
+        by = "" if one else f" GROUP BY {', '.join(key.name for key in keys)}"
+        return f"SELECT {', '.join(named)} {body}{by}{having}"
 
-    @staticmethod
-    def types_in(call: str, columns: list[Column]) -> set[str]:
-        return {column.type for column in columns if f"({column.name})" in call}
+
+class UnitedSlideJoins(GroupedSlideJoins):
+    """UNION of several such joins, perhaps of what another query takes of their slides, and groups of that."""
+
+    def statement(self) -> str:
+        through = self.chance(20)
+        if through:
+            self.slides = (self.pick((2, 4)),)  # of other slides the rest is gone when one comes
+        first, columns = self.join_of_slides()
+        wanted = self.some(columns, 3)
+        selects = [self.selected(first, columns, wanted, through)]
+        kinds = [self.pick(("UNION ALL", "UNION ALL", "UNION"))]
+        if self.chance(25):
+            kinds.insert(0, self.pick(("UNION ALL", kinds[0])))
+        for _ in kinds:
+            selects.append(self.selected(*self.join_of_slides(), wanted, through))
+        united = selects[0] + "".join(f" {kind} {select}" for kind, select in zip(kinds, selects[1:], strict=True))
+        self.noted.operators.add("slides through another query united" if through else "slides united")
+        change = self.pick(("RSTREAM", "ISTREAM")) if through else "RSTREAM"
+        out = [Column(f"c{i}", column.type) for i, column in enumerate(wanted)]
+        if kinds[-1] == "UNION" or self.chance(50):
+            where = self.where(out, 30)
+            return f"{change}(SELECT * FROM ({united}) AS v{where});" if where else f"{change}({united});"
+        return f"{change}({self.in_groups(f'FROM ({united}) AS v', out, may_be_one=not through)});"
+
+    def selected(self, body: str, columns: list[Column], wanted: list[Column], through: bool) -> str:
+        """Columns of the types that are wanted."""
+        chosen = [self.pick([column for column in columns if column.type == each.type]) for each in wanted]
+        if through:
+            inner = ", ".join(f"{column.name} AS a{i}" for i, column in enumerate(chosen))
+            body, chosen = (
+                f"FROM (RSTREAM(SELECT {inner} {body})) [NOW]",
+                [Column(f"a{i}", column.type) for i, column in enumerate(chosen)],
+            )
+        items = ", ".join(f"{column.name} AS c{i}" for i, column in enumerate(chosen))
+        return f"SELECT {items} {body}"

@@ -17,7 +17,7 @@ from tests.properties.any_run import in_partitions, locally
 from tests.properties.examples import Example, lively_example
 from tests.properties.queries import Noted
 from tests.properties.seeds import over_seeds
-from tests.properties.slide_join_queries import GroupedSlideJoins, SlideJoins
+from tests.properties.slide_join_queries import GroupedSlideJoins, SlideJoins, UnitedSlideJoins
 from tests.properties.streams import cut
 from transom.kernels.slide_join import combine, labour, sorted_run
 from transom.pipeline import fragment_partition
@@ -27,11 +27,18 @@ from transom.planner.plan import plan
 from transom.planner.slide_join import TACTICS
 from transom.runtimes.reference.history import History, difference
 
-EXAMPLES = examples(by_day=5, at_night=400)
+EXAMPLES = examples(by_day=4, at_night=400)
 BUDGETS = (300, 1_500, 4_000, 12_000, 60_000)
 
 
-@pytest.mark.parametrize(("name", "queries"), [("slide join", SlideJoins), ("grouped slide join", GroupedSlideJoins)])
+KINDS = (
+    ("slide join", SlideJoins),
+    ("grouped slide join", GroupedSlideJoins),
+    ("united slide joins", UnitedSlideJoins),
+)
+
+
+@pytest.mark.parametrize(("name", "queries"), KINDS)
 def test_every_tactic_equals_the_reference_within_any_budget(
     name: str, queries: type[SlideJoins], monkeypatch: pytest.MonkeyPatch
 ) -> None:

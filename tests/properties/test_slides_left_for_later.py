@@ -138,6 +138,7 @@ def test_every_slide_is_completed_once(arriving: bool, monkeypatch: pytest.Monke
             seen["put off"] += len(slides.voided) > 0
             seen["shared"] += state.report.sharing > 1
             seen["groups"] += "GROUP BY" in query
+            seen["one row or united"] += ("COUNT" in query and "GROUP BY" not in query) or "UNION" in query
         expected = evaluate(*bound(TIMED, names, query), taken)
         wrong = difference(expected, slides.history())
         assert wrong is None, f"{query}\n(first: reference, second: the engine)\n{wrong}"
@@ -146,6 +147,7 @@ def test_every_slide_is_completed_once(arriving: bool, monkeypatch: pytest.Monke
     check()
     assert arriving or seen["left at the end"], seen
     assert seen["left"] and seen["idle"] and seen["put off"] and seen["shared"] and seen["groups"], seen
+    assert seen["one row or united"], seen
     assert seen["lively"] >= EXAMPLES // 5, seen
 
 

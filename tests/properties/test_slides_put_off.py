@@ -65,7 +65,17 @@ def query_of(random: Random) -> tuple[str, str]:
     placed = [f"{name} {window}" for name, window in zip(names, windows, strict=True)]
     equal = " AND ".join(f"a.k = {name}.k" for name in names[1:])
     shown = ", ".join(f"{name}.x AS {name}x" for name in names)
-    slides = f"RSTREAM(SELECT {shown} FROM {', '.join(placed)} WHERE {equal})"
+    select = f"SELECT {shown} FROM {', '.join(placed)} WHERE {equal}"
+    slides = f"RSTREAM({select})"
+    kind = Random(f"{slides} kind").random()
+    if kind < 0.15:
+        calls = "COUNT(*) AS n, SUM(ax) AS s, MIN(CAST(bx AS VARCHAR)) AS low"
+        return names, f"RSTREAM(SELECT {calls} FROM ({select}) AS v);"
+    if kind < 0.4:
+        unite = "UNION" if kind < 0.2 else "UNION ALL"
+        other = f"SELECT p.x AS ax, q.x AS bx FROM {placed[-1]} AS p, {placed[0]} AS q WHERE p.k = q.k"
+        united = f"RSTREAM(SELECT ax, bx FROM ({select}) AS v {unite} {other})"
+        return names, f"{united};" if unite == "UNION" else above(united)
     if len(names) == 3 and Random(f"{slides} below").random() < 0.5:
         below = f"SELECT a.k, a.x AS ax, b.x AS bx FROM {placed[0]}, {placed[1]} WHERE a.k = b.k"
         slides = f"RSTREAM(SELECT v.ax, v.bx, c.x AS cx FROM ({below}) AS v, {placed[2]} WHERE v.k = c.k)"
@@ -77,6 +87,7 @@ def above(slides: str) -> str:
     change = Random(slides).choice(["", "", "ISTREAM", "RSTREAM"])
     if Random(f"{slides} grouped").random() < 0.4:
         change, calls = change or "RSTREAM", "COUNT(*) AS n, SUM(ax) AS s, MAX(ax) AS m"
+        calls += ", MIN(CAST(ax AS VARCHAR)) AS low"
         return f"{change}(SELECT bx, {calls} FROM ({slides}) [NOW] WHERE ax <> 3 GROUP BY bx HAVING SUM(ax) <> 4);"
     return f"{change}(SELECT ax + bx AS x, bx FROM ({slides}) [NOW] WHERE ax <> 3);" if change else f"{slides};"
 
@@ -182,9 +193,12 @@ def test_what_is_called_complete_equals_the_reference(monkeypatch: pytest.Monkey
         seen["through another query"] += "[NOW]" in query
         seen["above a join"] += "AS v" in query
         seen["groups put off"] += "GROUP BY" in query and bool(report.put_off)
+        seen["one row put off"] += "GROUP BY" not in query and "COUNT" in query and bool(report.put_off)
+        seen["united slides put off"] += "UNION" in query and bool(report.put_off)
         seen["rows that were void"] += report.put_off
         seen["lively"] += len(expected.instants) > 3
 
     check()
-    assert seen["through another query"] and seen["above a join"] and seen["groups put off"], seen
+    assert seen["through another query"] and seen["above a join"], seen
+    assert seen["groups put off"] and seen["one row put off"] and seen["united slides put off"], seen
     assert seen["put off"] >= EXAMPLES // 8 and seen["lively"] >= EXAMPLES // 5, seen

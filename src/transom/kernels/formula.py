@@ -8,8 +8,8 @@ a NULL. An operation is done for a block of rows at a time, and only for those t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from transom.kernels.address import number_at
 from transom.kernels.jit import inlined, jit
 from transom.kernels.mould import DATA, MASK, STORE, STRIDE
 from transom.kernels.scalar.compiler import Constant, compile_expression
-from transom.plan.expression import Call, ColumnRef, Expression, conjuncts
+from transom.plan.expression import Call, ColumnRef, Expression, columns_of, conjuncts
 
 COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, NEGATE, ABSOLUTE = range(7)
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = range(7, 13)
@@ -42,42 +42,63 @@ class Formula:
     depth: int
 
 
-def formula(predicate: Expression, columns: Sequence[int]) -> Formula | None:
-    """`columns` are the places of what the predicate reads among the columns of all inputs; None if it is for Arrow."""
+_Written = tuple[tuple[tuple[int, int], ...], tuple[float, ...], int]
+"""Operations, constants, and the columns that are read."""
+
+
+def formula(predicate: Expression) -> Formula | None:
+    """Of a predicate over the columns of all inputs; None if it is for Arrow."""
     program: list[tuple[int, int]] = []
     constants: list[float] = []
-    for part in conjuncts(predicate):
-        if not (isinstance(part, Call) and part.function in _COMPARISONS):
-            return None
-        if not all(_written(argument, columns, program, constants) for argument in part.arguments):
-            return None
-        program.append((_COMPARISONS[part.function], 0))
     read = 0
-    for operation, at in program:
-        read |= 1 << at if operation == COLUMN else 0
+    for part in conjuncts(predicate):
+        written = _comparison(part)
+        if written is None:
+            return None
+        operations, numbers, columns = written
+        program += [(operation, at + len(constants) * (operation == CONSTANT)) for operation, at in operations]
+        constants += numbers
+        read |= columns
     return Formula(np.array(program, dtype=np.int64), np.array(constants, dtype=np.float64), read, len(program))
 
 
-def _written(value: Expression, columns: Sequence[int], program: list[tuple[int, int]], constants: list[float]) -> bool:
+@lru_cache(maxsize=1 << 12)
+def _comparison(part: Expression) -> _Written | None:
+    """A comparison by itself. Every order in which inputs are probed asks the same ones, in predicates of its own."""
+    program: list[tuple[int, int]] = []
+    constants: list[float] = []
+    if not (isinstance(part, Call) and part.function in _COMPARISONS):
+        return None
+    if not all(_written(argument, program, constants) for argument in part.arguments):
+        return None
+    program.append((_COMPARISONS[part.function], 0))
+    read = 0
+    for operation, at in program:
+        read |= 1 << at if operation == COLUMN else 0
+    return tuple(program), tuple(constants), read
+
+
+def _written(value: Expression, program: list[tuple[int, int]], constants: list[float]) -> bool:
     """Write down what computes the value; whether that is possible."""
     if value.type != DOUBLE:
         return False
     if isinstance(value, ColumnRef):
-        program.append((COLUMN, columns[value.index]))
+        program.append((COLUMN, value.index))
         return True
-    compiled = compile_expression(value)
-    if isinstance(compiled, Constant):
-        number = compiled.value.as_py()
-        if number is None:
+    if isinstance(value, Call) and value.function in _ARITHMETIC:
+        begin = len(program)
+        if not all(_written(argument, program, constants) for argument in value.arguments):
             return False
-        program.append((CONSTANT, len(constants)))
-        constants.append(number)
-        return True
-    if not isinstance(value, Call) or value.function not in _ARITHMETIC:
+        if any(operation == COLUMN for operation, _ in program[begin:]):
+            program.append((_ARITHMETIC[value.function], 0))
+            return True
+        del program[begin:]  # one constant instead
+    # To compile what reads columns would be in vain, and take most of the time.
+    compiled = None if columns_of(value) else compile_expression(value)
+    if not isinstance(compiled, Constant) or (number := compiled.value.as_py()) is None:
         return False
-    if not all(_written(argument, columns, program, constants) for argument in value.arguments):
-        return False
-    program.append((_ARITHMETIC[value.function], 0))
+    program.append((CONSTANT, len(constants)))
+    constants.append(number)
     return True
 
 

@@ -54,6 +54,11 @@ class SharablePlan:
         return len(_nodes(self.part))
 
     @property
+    def works(self) -> int:
+        """How many of its nodes put rows together."""
+        return sum(map(_works, _nodes(self.part)))
+
+    @property
     def only_joins(self) -> bool:
         """Whether there is no work in the part but joins: those of two streams are shared in a way of their own."""
         return all(isinstance(node, Join) for node in _nodes(self.part) if _works(node))

@@ -5,8 +5,8 @@ They are in `kernels/slide_join/tactic.py`; off takes anything: windows, joins a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import gcd
 from typing import Final
 
@@ -15,7 +15,7 @@ from transom.kernels.aggregate.tactic import RunningTactic
 from transom.kernels.all_tactics import tactics_of
 from transom.kernels.joinagg.shape import Shape, may_fail
 from transom.kernels.operator import SINGLE, Operator, Partitioning, column
-from transom.kernels.slide_join.node import SlideGroups, SlideInput, SlideJoin, SlideMarks
+from transom.kernels.slide_join.node import SlideGroups, SlideInput, SlideJoin, SlideMarks, SlideTuples
 from transom.kernels.slide_join.tactic import MarkersTactic, SlideJoinTactic
 from transom.plan.algebra import (
     Aggregate,
@@ -48,17 +48,6 @@ _OF_GROUPS: Final = f"{_NONE}: groups of groups are made of slides as a whole"
 _REMEDY: Final = "write RSTREAM(SELECT .. FROM a [RANGE .. SLIDE ..], b [RANGE .. SLIDE ..] WHERE a.k = b.k)"
 
 
-@dataclass(frozen=True)
-class Shaped:
-    """What a query asks for, if it is one that can run slide by slide."""
-
-    inputs: tuple[SlideInput, ...]
-    residual: Expression | None
-    expressions: tuple[Expression, ...]
-    names: tuple[str, ...]
-    groups: SlideGroups | None
-
-
 def choose(query: Node, forced: str, memory: int | None, put_off: int | None, tick: int) -> SlideJoin | None:
     """The query as one node, if it is to run so; an error where something was asked for that cannot be had."""
     if put_off is not None and memory is None:
@@ -73,21 +62,12 @@ def choose(query: Node, forced: str, memory: int | None, put_off: int | None, ti
                 remedy="SET slide_join = 'auto', or run it without SET memory",
             )
         return None
-    shaped = _shaped(query, tick)
-    if isinstance(shaped, str):
+    node = _shaped(query, tick)
+    if isinstance(node, str):
         if memory is not None:
             return None  # it may need no memory at all: see `check_memory`
-        raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {shaped}", remedy=_REMEDY)
-    node = SlideJoin(
-        shaped.inputs,
-        shaped.residual,
-        shaped.expressions,
-        shaped.names,
-        memory is not None,
-        put_off,
-        memory,
-        shaped.groups,
-    )
+        raise UnsupportedError(f"the slide join tactic '{forced}' cannot run this query: {node}", remedy=_REMEDY)
+    node = replace(node, marked=memory is not None, put_off=put_off, memory=memory)
     check_share(node, 1)
     return node
 
@@ -124,16 +104,15 @@ def operator(node: SlideJoin, inputs: tuple[Operator, ...], forced: str) -> Oper
     A slide is complete when all partitions have made their part of it.
     """
     name = "hybrid" if forced == "auto" else forced
-    # All tuples of a group have to meet, so of the join keys only those spread rows that a group agrees on.
-    agreed = range(len(node.sources[0].keys)) if node.groups is None else node.groups.agree
     keys = [
-        Partitioning("keys", tuple(_over_stream(source, source.keys[number]) for number in agreed))
-        for source in node.sources
+        Partitioning("keys", tuple(_over_stream(source, source.keys[number]) for number in join.meeting))
+        for join in node.joins
+        for source in join.sources
     ]
     # A key that could fail must not be computed before the selection of the input.
-    alone = any(may_fail(key) for need in keys for key in need.keys)
+    alone = not keys[0].keys or any(may_fail(key) for need in keys for key in need.keys)
     # An attempt is void as a whole: who may put its work off makes all of it.
-    needs = (SINGLE,) * len(inputs) if alone or node.put_off is not None or not agreed else tuple(keys)
+    needs = (SINGLE,) * len(inputs) if alone or node.put_off is not None else tuple(keys)
     tactics = [tactic for tactic in tactics_of(SlideJoin) if issubclass(tactic, SlideJoinTactic)]
     (kind,) = (tactic for tactic in tactics if tactic.name == name)
     not_taken = tuple(
@@ -151,28 +130,41 @@ def _over_stream(source: SlideInput, key: Expression) -> Expression:
 
 @dataclass(frozen=True)
 class _Joined:
-    """A join whose slides a stream emits, and what becomes of a row on its way: predicates, and the columns that it
-    ends in, over the columns of the join. `instants`: the rows were taken through [NOW], slide by slide. With `groups`
-    the columns that it ends in are over those of the groups."""
+    """A join, and what becomes of a row on its way: predicates, and the columns that it ends in, over those of the
+    join."""
 
     relations: tuple[Relation, ...]
     parts: tuple[Expression, ...]
     outer: tuple[Expression, ...]
-    instants: bool = False
-    groups: SlideGroups | None = None
 
     def then(self, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Joined:
         """A selection and a projection above it."""
         parts = tuple(substitute(part, self.outer) for part in parts)
-        outer = tuple(substitute(e, self.outer) for e in outer)
-        if self.groups is None:
-            return replace(self, parts=(*self.parts, *parts), outer=outer)
-        having = conjunction((*conjuncts(self.groups.predicate), *parts))
-        return replace(self, outer=outer, groups=replace(self.groups, predicate=having))
+        return replace(self, parts=(*self.parts, *parts), outer=tuple(substitute(e, self.outer) for e in outer))
 
 
-def _joined(stream: Node) -> _Joined | str:
-    """The join below selections and projections of its slides, or why there is none such.
+@dataclass(frozen=True)
+class _Slides:
+    """The rows of all `joins`, of which a stream emits slides, and the groups that are made of these. `instants`: the
+    rows were taken through [NOW], slide by slide."""
+
+    joins: tuple[_Joined, ...]
+    instants: bool = False
+    groups: SlideGroups | None = None
+
+    def then(self, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Slides:
+        """A selection and a projection above it."""
+        groups = self.groups
+        if groups is None:
+            return replace(self, joins=tuple(join.then(parts, outer) for join in self.joins))
+        parts = tuple(substitute(part, groups.expressions) for part in parts)
+        having = conjunction((*conjuncts(groups.predicate), *parts))
+        shown = tuple(substitute(e, groups.expressions) for e in outer)
+        return replace(self, groups=replace(groups, predicate=having, expressions=shown))
+
+
+def _emitted(stream: Node) -> _Slides | str:
+    """The joins below selections and projections of their slides, or why there are none such.
 
     RSTREAM and ISTREAM over [NOW] emit what comes in, as long as instants are more than a tick apart.
     """
@@ -180,51 +172,85 @@ def _joined(stream: Node) -> _Joined | str:
     if not isinstance(stream, ToStream):
         return _NONE if isinstance(stream, Stream) else f"{_NONE}: its rows live on, and slides are over once emitted"
     below, parts, outer = _absorbed(stream.input, parts, outer)
-    made = _grouped if isinstance(below, Aggregate | Distinct) else _slides
+    made = _grouped if _groups(below) else _slides
     slides = made(below, stream.change)
     return slides if isinstance(slides, str) else slides.then(parts, outer)
 
 
-def _slides(below: Node, change: Change) -> _Joined | str:
-    """The tuples of a slide: those of a join, or what another stream has made of them."""
+def _groups(node: Node) -> bool:
+    """Whether rows that are equal, or in one group, become one."""
+    return isinstance(node, Aggregate | Distinct) or (isinstance(node, SetOperation) and _unites(node) and not node.all)
+
+
+def _unites(node: SetOperation) -> bool:
+    return node.kind == "union"
+
+
+def _slides(below: Node, change: Change, each_once: bool = False) -> _Slides | str:
+    """The rows of a slide: those of joins, or what another stream has made of them. `each_once`: of equal rows one is
+    enough."""
     if isinstance(below, Join):
         if change is not Change.RSTREAM:
             return f"{_NONE}: {change.name} compares a slide with the one before it, which may be put off"
-        return _flat(below, (), _columns(below))
+        return _Slides((_flat(below, (), _columns(below)),))
     if isinstance(below, Window) and isinstance(_absorbed(below.input, (), ())[0], ToStream):
         if not below.spec.now or change is Change.DSTREAM:
             return f"{_NONE}: {below.spec} keeps rows of slides, and one that is put off would come after later ones"
-        inner = _joined(below.input)
+        inner = _emitted(below.input)
         return inner if isinstance(inner, str) else replace(inner, instants=True)
-    if isinstance(below, SetOperation):
+    if isinstance(below, SetOperation) and _unites(below) and (below.all or each_once):
+        return _united(below, change, each_once)
+    if isinstance(below, SetOperation) and not _unites(below):
         return f"{_NONE}: {below.kind.upper()} takes slides as a whole, and they are emitted row by row"
-    return _OF_GROUPS if isinstance(below, Aggregate | Distinct) else _NONE
+    if isinstance(below, Distinct) and each_once:
+        below, parts, outer = _absorbed(below.input, (), _columns(below.input))
+        slides = _slides(below, change, each_once)
+        return slides if isinstance(slides, str) else slides.then(parts, outer)
+    return _OF_GROUPS if _groups(below) else _NONE
 
 
-def _grouped(node: Node, change: Change) -> _Joined | str:
+def _united(node: SetOperation, change: Change, each_once: bool) -> _Slides | str:
+    """The rows of both sides together."""
+    sides: list[_Slides] = []
+    for side in (node.left, node.right):
+        below, parts, outer = _absorbed(side, (), _columns(side))
+        slides = _slides(below, change, each_once)
+        if isinstance(slides, str):
+            return slides
+        if slides.groups is not None:
+            return _OF_GROUPS
+        sides.append(slides.then(parts, outer))
+    left, right = sides
+    if left.instants != right.instants:
+        return f"{_NONE}: of what UNION unites some was taken through [NOW], and is there for a tick alone"
+    return replace(left, joins=(*left.joins, *right.joins))
+
+
+def _grouped(node: Node, change: Change) -> _Slides | str:
     """The groups of a slide, whose results are folded into them."""
-    assert isinstance(node, Aggregate | Distinct)
     calls: tuple[AggregateCall, ...] = ()
     if isinstance(node, Aggregate):
         keys, calls = node.keys, node.calls
         again = [call for call in calls if call.order or call.condition or call.fraction is not None]
-        if not node.grouped:
-            return f"{_NONE}: an aggregate without GROUP BY has a row even where nothing is joined"
         if again or not RunningTactic.runs(node, True):
             which = again[0].function if again else "a call"
             return f"{_NONE}: {which} keeps the rows of a slide, not only their totals"
     else:
+        assert isinstance(node, Distinct | SetOperation)
         keys = _columns(node)
-    below, parts, outer = _absorbed(node.input, (), _columns(node.input))
-    slides = _slides(below, change)
+    if isinstance(node, SetOperation):
+        slides = _united(node, change, True)
+    else:
+        below, parts, outer = _absorbed(node.input, (), _columns(node.input))
+        slides = _slides(below, change, isinstance(node, Distinct))
+        slides = slides if isinstance(slides, str) else slides.then(parts, outer)
     if isinstance(slides, str):
         return slides
-    slides = slides.then(parts, outer)
     if slides.groups is not None:
         return _OF_GROUPS
-    keys = tuple(substitute(key, slides.outer) for key in keys)
-    calls = tuple(call.over(partial(substitute, values=slides.outer)) for call in calls)
-    return replace(slides, groups=SlideGroups(keys, calls, None), outer=_columns(node))
+    if slides.instants and not keys:
+        return f"{_NONE}: an aggregate without GROUP BY over [NOW] has a row between slides as well"
+    return replace(slides, groups=SlideGroups(keys, calls, None, _columns(node)))
 
 
 def _flat(join: Join, parts: tuple[Expression, ...], outer: tuple[Expression, ...]) -> _Joined:
@@ -267,35 +293,70 @@ def _absorbed(
     return below, parts, outer
 
 
-def _shaped(query: Node, tick: int) -> Shaped | str:
-    """The parts of the query, or why it has none such."""
-    joined = _joined(query)
-    if isinstance(joined, str):
-        return joined
-    relations, predicates, outer = joined.relations, joined.parts, joined.outer
-    groups = joined.groups
-    grouping = () if groups is None else (*groups.keys, *(e for call in groups.calls for e in call.expressions))
-    having = () if groups is None or groups.predicate is None else (groups.predicate,)
-    if any(isinstance(part, SubQuery) for e in (*predicates, *outer, *grouping, *having) for part in walk(e)):
+def _shaped(query: Node, tick: int) -> SlideJoin | str:
+    """The query as a node, or why it is none such."""
+    slides = _emitted(query)
+    if isinstance(slides, str):
+        return slides
+    groups = slides.groups
+    of_groups: tuple[Expression, ...] = ()
+    if groups is not None:
+        called = [e for call in groups.calls for e in call.expressions]
+        of_groups = (*groups.keys, *called, *conjuncts(groups.predicate), *groups.expressions)
+    if _has_sub_query(of_groups):
         return "it has a sub-query"
-    if len(relations) > MOST_INPUTS:
+    joins: list[SlideTuples] = []
+    meeting: list[dict[int, int]] = []
+    for joined in slides.joins:
+        made = _tuples(joined)
+        if isinstance(made, str):
+            return made
+        tuples, shape = made
+        joins.append(tuples)
+        meeting.append(_meeting(shape, joined, groups))
+    every_slide = [{source.slide for source in join.sources} for join in joins]
+    if slides.instants and gcd(*set().union(*every_slide)) <= tick:
+        return "its slides are a tick apart, and rows of one may still be alive under [NOW] when the next begins"
+    if slides.instants and any(own != every_slide[0] for own in every_slide):
+        return "what UNION unites through [NOW] has other slides, at which the rest is gone"
+    # Inputs are spread by keys that stand for the same, equally many: those of a group that all joins have.
+    together = sorted(set.intersection(*map(set, meeting)))
+    numbers = dict.fromkeys(tuple(own[at] for own in meeting) for at in together)
+    placed = (replace(join, meeting=tuple(each[i] for each in numbers)) for i, join in enumerate(joins))
+    return SlideJoin(tuple(placed), tuple(query.schema.names), False, groups=groups)
+
+
+def _tuples(joined: _Joined) -> tuple[SlideTuples, Shape] | str:
+    """The tuples that a join makes, not spread yet, or why it cannot make them."""
+    if _has_sub_query((*joined.parts, *joined.outer)):
+        return "it has a sub-query"
+    if len(joined.relations) > MOST_INPUTS:
         return f"it joins more than {MOST_INPUTS} inputs"
-    shape = Shape(relations, predicates, (), ())
+    shape = Shape(joined.relations, joined.parts, (), ())
     if not shape.join_keys:
         return "there is no equality that all inputs take part in"
     inputs = []
-    for i, relation in enumerate(relations):
+    for i, relation in enumerate(joined.relations):
         shaped_input = _input(relation, shape, i)
         if isinstance(shaped_input, str):
             return shaped_input
         inputs.append(shaped_input)
-    if joined.instants and gcd(*(each.slide for each in inputs)) <= tick:
-        return "its slides are a tick apart, and rows of one may still be alive under [NOW] when the next begins"
-    if groups is not None:
-        members = [shape.member(key) for key in groups.keys]
-        agree = tuple(i for i, same in enumerate(shape.join_keys) if any(each in same for each in members))
-        groups = replace(groups, agree=agree)
-    return Shaped(tuple(inputs), conjunction(shape.residual), outer, tuple(query.schema.names), groups)
+    return SlideTuples(tuple(inputs), conjunction(shape.residual), joined.outer, ()), shape
+
+
+def _meeting(shape: Shape, joined: _Joined, groups: SlideGroups | None) -> dict[int, int]:
+    """The join keys that rows may be spread by, so that what has to meet does: any, or, by the number of a key of the
+    groups, those on which all results of a group agree."""
+    if groups is None:
+        return {number: number for number in range(len(shape.join_keys))}
+    members = [shape.member(substitute(key, joined.outer)) for key in groups.keys]
+    return {
+        at: number for at, member in enumerate(members) for number, same in enumerate(shape.join_keys) if member in same
+    }
+
+
+def _has_sub_query(expressions: Iterable[Expression]) -> bool:
+    return any(isinstance(part, SubQuery) for e in expressions for part in walk(e))
 
 
 def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
@@ -303,7 +364,7 @@ def _input(relation: Relation, shape: Shape, i: int) -> SlideInput | str:
     keys = tuple(next(key for at, key in key_members if at == i) for key_members in shape.join_keys)
     same = conjunction(tuple(shape.same_on_one_input(i)))
     below, parts, outer = _absorbed(relation, (), _columns(relation))
-    if any(isinstance(part, SubQuery) for e in (*parts, *outer) for part in walk(e)):
+    if _has_sub_query((*parts, *outer)):
         return "it has a sub-query"
     if not isinstance(below, Window):
         return "an input is no window over a stream"

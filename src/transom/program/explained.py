@@ -122,7 +122,9 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
         **explain_json(root, None, query.statement),
         "shared with": [i + 1 for i in others],
     }
-    together = Explained.of(f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}", [plan])
+    saved = f"made and kept once instead of {len(group)} times"
+    told = f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}: {saved}"
+    together = Explained.of(told, [plan])
     together = _with_key(together, root, query)
     together = _with_partitions(together, query, where, shared=f"queries that share a {what} run in one place")
     if not isinstance(request, Sharable) or query.catalogue.options.get("schedule", "off") == "off":

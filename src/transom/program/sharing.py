@@ -38,9 +38,13 @@ def request_of(planned: Planned) -> Sharable | str:
     if isinstance(sharable_part, Sharable) and sharing == "auto" and schedule in ("off", "auto"):
         tactic = _without_the_join(planned)
         if tactic is not None:
-            # A row with many matches costs it no more than one with few: with a join it would.
-            return f"join-aggregate {tactic} may need no pairs; SET sharing = 'on' makes them for all"
+            return _needs_no_pairs(tactic)
     return sharable_part
+
+
+def _needs_no_pairs(tactic: str) -> str:
+    """A row with many matches costs it no more than one with few: with a join it would."""
+    return f"join-aggregate {tactic} may need no pairs; SET sharing = 'on' makes them for all"
 
 
 def _without_the_join(planned: Planned) -> str | None:
@@ -60,7 +64,8 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
         if isinstance(request_or_why, Sharable):
             with_join.setdefault(request_or_why.join, []).append(index)
     by_windows = _by_windows(planned)
-    parts = _parts(planned, [set(group) for group in with_join.values()], [set(group) for group in by_windows])
+    parts, without = _parts(planned, [set(group) for group in with_join.values()], [set(group) for group in by_windows])
+    unsupported |= {index: _needs_no_pairs(tactic) for index, tactic in without.items()}
     request: dict[int, Request] = dict(parts)
     by_part: dict[object, list[int]] = {}
     for index, part in parts.items():
@@ -91,7 +96,7 @@ def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
         windows = sharable_windows(query.statement.query, query.catalogue)
         if isinstance(windows, str):
             continue
-        if query.catalogue.options.get("sharing") != "on" and _without_the_join(query) is not None:
+        if _aside(query) is not None:
             continue  # it may need no pairs
         by_join.setdefault(windows.common, {})[index] = windows
     return [windows_of for windows_of in by_join.values() if len(windows_of) > 1 and differ(list(windows_of.values()))]
@@ -99,8 +104,9 @@ def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:
 
 def _parts(
     planned: Sequence[Planned], with_join: Sequence[set[int]], by_windows: Sequence[set[int]]
-) -> dict[int, SharablePlan]:
-    """The queries that share a part, with the largest that they have in common.
+) -> tuple[dict[int, SharablePlan], dict[int, str]]:
+    """The queries that share a part, with the largest that they have in common; and, with the tactic that they take
+    instead, those that leave a join to others, as they may need no pairs.
 
     Queries that have the same join as others share that, unless the part has more to it and is all of theirs.
     """
@@ -112,23 +118,35 @@ def _parts(
         for part in () if isinstance(plans, str) else plans:
             by_part.setdefault(part.common, {})[index] = part
     shared: dict[int, SharablePlan] = {}
-    for plan_of in sorted(by_part.values(), key=lambda plan_of: -next(iter(plan_of.values())).size):
+    without: dict[int, str] = {}
+    for plan_of in sorted(by_part.values(), key=_worth, reverse=True):
         group = {index: part for index, part in plan_of.items() if index not in shared}
-        if len(group) > 1 and not _better_as_joins(planned, group, with_join, by_windows):
+        if len(group) > 1 and any(part.only_joins for part in group.values()):
+            # Made for all, pairs would cost those that need none.
+            aside = {index: tactic for index in group if (tactic := _aside(planned[index])) is not None}
+            without |= aside
+            group = {index: part for index, part in group.items() if index not in aside}
+        if len(group) > 1 and not _better_as_joins(group, with_join, by_windows):
             shared |= group
-    return shared
+    return shared, {index: tactic for index, tactic in without.items() if index not in shared}
+
+
+def _worth(plan_of: Mapping[int, SharablePlan]) -> tuple[int, int, int]:
+    """By how much it computes, then by how many have it: a selection that only some have in common is no reason to make
+    a join once more for the others."""
+    part = next(iter(plan_of.values()))
+    return part.works, len(plan_of), part.size
+
+
+def _aside(query: Planned) -> str | None:
+    """The tactic by which a query does without the pairs of a join, unless it is told to share them."""
+    return None if query.catalogue.options.get("sharing") == "on" else _without_the_join(query)
 
 
 def _better_as_joins(
-    planned: Sequence[Planned],
-    group: Mapping[int, SharablePlan],
-    with_join: Sequence[set[int]],
-    by_windows: Sequence[set[int]],
+    group: Mapping[int, SharablePlan], with_join: Sequence[set[int]], by_windows: Sequence[set[int]]
 ) -> bool:
     only_joins = any(part.only_joins for part in group.values())
-    forced = all(planned[index].catalogue.options.get("sharing") == "on" for index in group)
-    if only_joins and not forced and any(_without_the_join(planned[index]) is not None for index in group):
-        return True  # made for all, pairs would cost those that need none
     if only_joins and any(group.keys() <= joined for joined in by_windows):
         return True
     return any(only_joins if group.keys() == joined else group.keys() <= joined for joined in with_join)

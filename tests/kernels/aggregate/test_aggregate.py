@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, TYPES, Calls, by_definition, lives, schema
+from tests.kernels.aggregate.definition import CALLS, CUTS, LAST, LONG, TYPES, Calls, by_definition, lives, schema
 from tests.kernels.stepping import Life, Relation, Stepped, snapshot, values_of
 from transom.core.delta import NO_OPEN_ID, Delta
 from transom.core.errors import EvaluationError
@@ -23,7 +23,7 @@ from transom.kernels.aggregate.cells import to_cells
 from transom.kernels.kernel import Step
 from transom.state.open_ids import OpenIdPool
 
-WITHOUT_TEXTS = tuple(call for call in CALLS[:-4] if not call[0].function.startswith("quantile"))
+OF_ROWS_THAT_STAY = tuple(call for call in CALLS if not call[0].function.startswith("quantile"))
 
 
 def kernel(grouped: bool, calls: Calls = CALLS, running: bool = False, final: bool = False) -> AggregateKernel:
@@ -54,13 +54,27 @@ def test_of_rows_that_never_leave_nothing_is_kept_but_their_totals(
 ) -> None:
     forever: list[Life] = [(values, ta, FOREVER) for values, ta, _ in given_lives]
     random.shuffle(forever)  # as a union or a join gives them
-    running = kernel(grouped, WITHOUT_TEXTS, running=True)
+    running = kernel(grouped, OF_ROWS_THAT_STAY, running=True)
     stepped = Stepped(running, restart=restart).feed([Relation(forever, TYPES)], cuts)
     for instant in range(LAST):
-        expected = by_definition(snapshot(forever, instant), grouped, WITHOUT_TEXTS)
+        expected = by_definition(snapshot(forever, instant), grouped, OF_ROWS_THAT_STAY)
         assert stepped.snapshot(instant) == expected, instant
     running.check(stepped.state)
-    assert stepped.state.slots.in_use == 0 and not len(stepped.state.row_group) and not stepped.state.links.size
+    texts = {(values[0] if grouped else None, values[4]) for values, _, _ in given_lives if values[4] is not None}
+    kept = sum(min(2, len({text for of, text in texts if of == group})) for group in {of for of, _ in texts})
+    assert stepped.state.slots.in_use <= kept and not stepped.state.links.size
+
+
+def test_of_rows_that_never_leave_only_the_least_and_the_greatest_texts_are_kept() -> None:
+    calls = ((AggregateSpec("max", 4, False), pa.string()), (AggregateSpec("min", 4, False), pa.string()))
+    rows: list[Life] = [(("gh"[t % 2], None, None, None, LONG + f"{t:06}"), t, FOREVER) for t in range(2_000)]
+    running = kernel(True, calls, running=True)
+    stepped = Stepped(running).feed([Relation(rows, TYPES)], range(10, 2_010, 10))
+    expected = {("g", LONG + "001998", LONG + "000000"): 1, ("h", LONG + "001999", LONG + "000001"): 1}
+    assert stepped.snapshot(1_999) == Counter(expected)
+    state = stepped.state
+    assert state.slots.in_use == 4 and len(state.row_group) <= 64
+    assert state.texts.columns[0].alive == 4 * (len(LONG) + 6) and len(state.texts.columns[0].arena) < 4_000
 
 
 @settings(max_examples=60)
@@ -70,7 +84,7 @@ def test_where_only_the_end_of_a_step_is_seen_a_group_shows_one_row_a_step(
 ) -> None:
     if running:
         given_lives, opened = [(values, ta, FOREVER) for values, ta, _ in given_lives], frozenset()
-    calls = WITHOUT_TEXTS if running else CALLS
+    calls = OF_ROWS_THAT_STAY if running else CALLS
     relation, stepped = Relation(given_lives, TYPES, opened), Stepped(kernel(grouped, calls, running, final=True))
     for frontier in cuts:
         out = stepped.step((relation.delta(stepped.open_ids, stepped.before, frontier),), frontier)

@@ -205,7 +205,7 @@ def test_where_nothing_is_asked_no_tuple_is_written_down(
 
 
 def test_few_rows_are_left_to_mjoin_and_many_are_not(worker_pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_mjoin, "waved_route", lambda *of: 1 / 0)
+    monkeypatch.setattr(parallel_mjoin, "Meeting", lambda *of: 1 / 0)
     stepped = Stepped(kernel(SHAPES["one key"]), worker_pool=worker_pool)
     few = [Relation([((n, 0, "", 0.0, n), 1, 50) for n in range(9)], TYPES) for _ in range(3)]
     stepped.kernel.__dict__["_checks"] = False

@@ -12,14 +12,14 @@ from transom.kernels.slide_join.budget import BudgetPool, RunBudget, limits_of
 from transom.kernels.slide_join.memory import BasicWindow, SlideJoinState, SlideWork, Stored
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
 from transom.kernels.slide_join.sorted_run import sorted_run
-from transom.kernels.slide_join.spec import SlideSide, SlideSpec
+from transom.kernels.slide_join.spec import SlideSide, SlideSpec, TupleSpec
 from transom.plan.expression import ColumnRef
 from transom.state.open_ids import OpenIdPool
 from transom.state.spill import SpillStore
 
 K, V = ColumnRef(0, BIGINT, "k"), ColumnRef(1, VARCHAR, "v")
 SIDE = SlideSide(40, 10, None, (K, V), (K,))
-SPEC = SlideSpec((SIDE, SIDE), None, (K, V, ColumnRef(3, VARCHAR, "w")), ("k", "v", "w"))
+SPEC = SlideSpec((TupleSpec((SIDE, SIDE), None, (K, V, ColumnRef(3, VARCHAR, "w"))),), ("k", "v", "w"))
 
 
 def rows(count: int, first: int, keys: int) -> pa.RecordBatch:

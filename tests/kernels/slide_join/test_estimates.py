@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from transom.kernels.slide_join.estimates import Average, Estimates, Situation, choose
+from transom.kernels.slide_join.estimates import Average, Counted, Estimates, Situation, choose
 
 # Four basic windows of 25 rows a stream, one pair of rows in 20 matches, 10 bytes a result: a slide has 5,000 bytes of
 # results. 2,812 bytes are stored from before, and 1,562 of the new ones live on.
-NOW = Situation((100, 100), (75, 75), (75, 75), (50, 50), 4_000, True, 8_000, True, 4)
+NOW = Situation(Counted(200, 10_000), Counted(150, 5_625), 5_625, 2_500, 4_000, True, 8_000, True, 4)
 
 
 def known(disk: float | None, merging: float = 1e-7) -> Estimates:

@@ -25,10 +25,18 @@ INSERT INTO reported RSTREAM(SELECT a.k, a.x, b.x AS y FROM a [RANGE 12 SECONDS 
 """
 
 
-GROUPS = """
+MORE = """
 CREATE SINK groups WITH (connector = 'files', path = '{folder}/groups.csv');
 INSERT INTO groups RSTREAM(SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s, MIN(a.x) AS low
     FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS], b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k GROUP BY a.k);
+CREATE SINK together WITH (connector = 'files', path = '{folder}/together.csv');
+INSERT INTO together RSTREAM(SELECT COUNT(*) AS n, MAX(CAST(b.x AS VARCHAR)) AS high
+    FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS], b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k);
+CREATE SINK united WITH (connector = 'files', path = '{folder}/united.csv');
+INSERT INTO united RSTREAM(
+    SELECT a.k, b.x FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS], b [RANGE 8 SECONDS SLIDE 2 SECONDS] WHERE a.k = b.k
+    UNION ALL
+    SELECT b.k, a.x FROM a [RANGE 3 SECONDS SLIDE 3 SECONDS], b [RANGE 3 SECONDS SLIDE 3 SECONDS] WHERE a.x = b.x);
 """
 
 
@@ -80,22 +88,23 @@ def test_spilling_slides_are_the_same_and_go_on_after_a_stop(
 
 @pytest.mark.nightly
 def test_queries_of_a_run_share_a_budget(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its part of it. One of them has groups, of which each is in one partition."""
+    """Each has its part of it. One has groups, of which each is in one partition, one a row of all results, which is
+    made in one, and one those of two joins."""
     monkeypatch.setattr(slide_join, "LEAST_MEMORY", 1)
     there, here = tmp_path / "there", tmp_path / "here"
     for folder, session in ((there, Session(spark=spark, batch_rows=30)), (here, Session())):
         write(folder, 100)
-        planned = workspace_of(session).prepare((QUERY + GROUPS).format(folder=folder))
+        planned = workspace_of(session).prepare((QUERY + MORE).format(folder=folder))
         run = workspace_of(session).assemble(planned, checkpoint=str(folder / "kept"), end=True)
         run.run()
         reports = [status.slides.report for status in run.status() if status.slides is not None]
-        assert [report.sharing for report in reports] == [2, 2]
+        assert [report.sharing for report in reports] == [4] * 4
         assert any(report.bytes_written for report in reports)
         whole = 12 << 10
-        assert all(report.budget <= (whole // 2 if folder is there else whole) for report in reports)
-    for name in ("told.csv", "groups.csv"):
+        assert all(report.budget <= (whole // 4 if folder is there else whole) for report in reports)
+    for name in ("told.csv", "groups.csv", "together.csv", "united.csv"):
         reported, expected = ((folder / name).read_text().splitlines() for folder in (there, here))
-        assert sorted(reported) == sorted(expected) and len(expected) > 40
+        assert sorted(reported) == sorted(expected) and len(expected) > 20
 
 
 def test_a_budget_too_small_for_all_partitions_is_rejected(spark: SparkSession) -> None:

@@ -16,8 +16,9 @@ from transom.kernels.kernel import OPEN_END
 
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, LEAST_EVER, GREATEST_EVER = range(8)
 LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(8, 13)
-"""Kinds of calls. MIN and MAX come twice: over rows that never leave, and with a heap of the rows alive. The last three
-have a tree of the rows alive: quantiles between two values, those that are one of them, and all rows in order."""
+"""Kinds of calls. MIN and MAX come twice: over rows that never leave, where a group has the value, of a text its slot,
+and with a heap of the rows alive. The last three have a tree of the rows alive: quantiles between two values, those
+that are one of them, and all rows in order."""
 
 KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
 """Columns of `calls`: see AggregateKernel.table."""
@@ -264,6 +265,11 @@ def accumulate(  # type: ignore[no-untyped-def]
                             exact_variance.add_float(both, np.uint64(lo[a, s]).view(np.float64), way, scratch)
                         else:
                             exact_variance.add_whole(both, hi[a, s], lo[a, s], way, scratch)
+                    elif LEAST_EVER <= kind <= GREATEST_EVER and calls[c, TEXT] >= 0:
+                        turn = 1 if kind == LEAST_EVER else -1
+                        text = (start, length, arena, text_width, calls[c, TEXT])
+                        if totals[g, at] == 1 or turn * ordered.compare(s, totals[g, at + 1], (hi[a], lo[a]), text) < 0:
+                            totals[g, at + 1] = s
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
                         a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:

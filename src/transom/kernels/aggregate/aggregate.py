@@ -6,7 +6,7 @@ Emits: an open row when a group's results change, and the end of the one before;
 Keeps: per input row alive its group and its arguments (16 bytes each, texts whole); per group its key and totals. Sums
     are exact: three words for whole numbers, a superaccumulator for floating ones, two for variances. MIN, MAX and
     FIRST keep a heap over the rows, quantiles a search tree. Freed with the last row. Where no row ever leaves
-    (`running`) nothing is kept of rows, only the totals.
+    (`running`) nothing is kept of rows, only the totals, and the texts that are the least or the greatest of a group.
 Needs: nothing.
 Costs: a hash look-up and O(1) a row for COUNT, SUM, AVG and variances, O(log n) for the others, and sorting what
     begins and ends in the step.
@@ -164,8 +164,8 @@ class AggregateState:
 class AggregateKernel:
     """`keys` are input columns; none of them is an aggregate over everything. `schema` is keys, then calls.
 
-    `running`: no row that comes ever leaves, and no MIN or MAX is of a text. `final`: only what a group shows when the
-    step is over is wanted, so it is looked at once a step; at the end of all input also as of the last row.
+    `running`: no row that comes ever leaves. `final`: only what a group shows when the step is over is wanted, so it is
+    looked at once a step; at the end of all input also as of the last row.
     """
 
     keys: tuple[int, ...]
@@ -218,7 +218,8 @@ class AggregateKernel:
             members = np.zeros(len(state.row_group), dtype=np.bool_)
             members[slots] = state.valid[argument, slots] != 0
             self.check_order(state, kind, at, members, state.row_group)
-        state.lifetimes.check_slots(used)
+        if not self.running:
+            state.lifetimes.check_slots(used)
 
     def check_order(self, state: AggregateState, kind: int, at: int, members: Any, group: Int64s) -> None:
         """The heap or the tree of a call has these rows."""
@@ -236,6 +237,9 @@ class AggregateKernel:
         need(len(state.moments) >= len(state.rows) * self.moment_width)
         need(state.texts.capacity >= len(state.row_group) * self.text_width)
         need(bool(self.keys) or not state.started or len(state.rows) > 0)
+        if self.keeps_texts:
+            groups = state.keys.slots.used() if self.keys else np.arange(min(1, len(state.rows)))
+            need(np.array_equal(np.unique(self._extremes(state, groups)), state.slots.used()))
         if self._last_width:
             within(state.last[:, self.table[:, loop.LAST]], 1 << 62)
         showing = np.isin(self.table[:, loop.KIND], (loop.LEAST, loop.GREATEST, loop.RANKED))
@@ -275,13 +279,13 @@ class AggregateKernel:
         return np.array([step.origin])
 
     def _run(self, state: AggregateState, delta: Delta, step: Step) -> Delta:
-        """A step of rows that stay: slots are for the step alone."""
-        t, slot, values = delta.ta, np.arange(len(delta)), delta.values
-        group = self.group(state, values)
-        pairs = self.pair(state, values, group)
-        row_pair = np.array(pairs, dtype=np.int64).reshape(len(pairs), len(delta))
-        if not self.keys and not state.started:
-            t = np.concatenate([self._begin(state, step), t])
+        """A step of rows that stay."""
+        t, values = delta.ta, delta.values
+        begun = self._begin(state, step) if not self.keys and not state.started else None
+        group = brought = self.group(state, values)
+        slot, rows, row_pair, kept = self._passing(state, values, group)
+        if begun is not None:
+            t = np.concatenate([begun, t])
             slot, group = np.concatenate([[-1], slot]), np.zeros(len(t), dtype=np.int64)
         if not len(t):
             return Delta(empty_batch(self.schema), no_int64s(), no_int64s(), no_int64s(), step.frontier)
@@ -289,21 +293,74 @@ class AggregateKernel:
             order = np.argsort(t, kind="stable")
             t, slot, group = t[order], slot[order], group[order]
         events = loop.GroupEvents(alike(t), slot, group, np.ones(len(t), dtype=np.int64))
-        return self._shown(state, events, self._cells(values), row_pair, step)
+        out = self._shown(state, events, rows, row_pair, step)
+        self._drop_lesser(state, brought, kept)
+        return out
 
     def run_unseen(self, state: AggregateState, values: pa.RecordBatch) -> tuple[Int64s, Int64s, Int64s]:
         """Rows that stay, at least one, added to groups that show nothing yet: the group of each row; and each of
         these groups once, with the words of its results as they are now."""
-        assert self.running and self.keys
-        group, count = self.group(state, values), len(values)
-        pairs = self.pair(state, values, group)
-        row_pair = np.array(pairs, dtype=np.int64).reshape(len(pairs), count)
-        events = loop.GroupEvents(
-            np.zeros(count, dtype=np.int64), np.arange(count), group, np.ones(count, dtype=np.int64)
-        )
-        (changed, _, _, words), *_ = self.accumulate(state, events, self.table, self._cells(values), row_pair)
+        assert self.running and (self.keys or state.started)
+        group = self.group(state, values)
+        slot, rows, row_pair, kept = self._passing(state, values, group)
+        came = loop.GroupEvents(np.zeros(len(slot), dtype=np.int64), slot, group, np.ones(len(slot), dtype=np.int64))
+        (changed, _, _, words), *_ = self.accumulate(state, came, self.table, rows, row_pair)
         state.shown[changed] = -1
+        self._drop_lesser(state, group, kept)
         return group, changed, words
+
+    def begin_unseen(self, state: AggregateState) -> Int64s:
+        """The only group of an aggregate over everything, which shows nothing yet: the words of its results over
+        nothing."""
+        self.make_groups(state, np.zeros(1, dtype=np.int64))
+        state.started = True
+        nothing = empty_batch(pa.schema([(str(i), type_) for i, type_ in enumerate(self.input_types)]))
+        look = loop.GroupEvents(*(np.array([value]) for value in (0, -1, 0, 1)))
+        pairs = _zeros(len(state.pairs), 0)
+        (*_, words), *_ = self.accumulate(state, look, self.table, self._cells(nothing), pairs)
+        state.shown[0] = -1
+        shown: Int64s = words
+        return shown
+
+    def _passing(
+        self, state: AggregateState, values: pa.RecordBatch, group: Int64s
+    ) -> tuple[Int64s, tuple[Any, ...], Int64s, Int64s]:
+        """Rows that stay: their slots, cells and pairs, and the slots that are kept until now.
+
+        Slots are for the step alone, but for those of texts that are the least or the greatest of their group.
+        """
+        if not self.keeps_texts:
+            pairs = self.pair(state, values, group)
+            row_pair = np.array(pairs, dtype=np.int64).reshape(len(pairs), len(values))
+            return np.arange(len(values)), self._cells(values), row_pair, no_int64s()
+        kept = self._extremes(state, each_once(group, state.mark))
+        slots = self._placed(state, values, group)
+        return slots, (state.cell_hi, state.cell_lo, state.valid), state.row_pair, np.concatenate([kept, slots])
+
+    def _drop_lesser(self, state: AggregateState, group: Int64s, kept: Int64s) -> None:
+        """Of the slots those that are the least or the greatest of no group any more."""
+        if self.keeps_texts:
+            still = self._extremes(state, each_once(group, state.mark))
+            self._free_slots(state, np.setdiff1d(kept, still))
+
+    def _extremes(self, state: AggregateState, groups: Int64s) -> Int64s:
+        """The slots of the texts that are the least or the greatest of some groups."""
+        at = self.table[self._compared_texts, loop.TOTAL]
+        totals = state.totals[groups]
+        slots: Int64s = totals[:, at + 1][totals[:, at] > 0]
+        return slots
+
+    @cached_property
+    def _compared_texts(self) -> npt.NDArray[np.bool_]:
+        """Of the calls MIN and MAX of texts over rows that stay."""
+        kinds = self.table[:, loop.KIND]
+        compared: npt.NDArray[np.bool_] = np.isin(kinds, (loop.LEAST_EVER, loop.GREATEST_EVER))
+        return compared & (self.table[:, loop.TEXT] >= 0)
+
+    @cached_property
+    def keeps_texts(self) -> bool:
+        """Whether rows that stay leave texts behind."""
+        return bool(self._compared_texts.any())
 
     def _cells(self, values: pa.RecordBatch) -> tuple[Any, ...]:
         """The arguments of rows as cells, by the position of the row."""
@@ -407,9 +464,11 @@ class AggregateKernel:
 
     def _admit(self, state: AggregateState, delta: Delta) -> Int64s:
         """Slots for the new rows, with their groups and cells."""
-        slots = state.slots.take(len(delta))
-        group = self.group(state, delta.values)
-        self.keep(state, delta.values, group, slots, state.slots.high)
+        return self._placed(state, delta.values, self.group(state, delta.values))
+
+    def _placed(self, state: AggregateState, values: pa.RecordBatch, group: Int64s) -> Int64s:
+        slots = state.slots.take(len(values))
+        self.keep(state, values, group, slots, state.slots.high)
         state.row_group[slots] = group
         return slots
 
@@ -485,8 +544,7 @@ class AggregateKernel:
         """Forget the rows that ended, the groups they were the last of, and their DISTINCT pairs."""
         if len(ended):
             self.forget(state, state.row_group[ended], state.row_pair[:, ended])
-            self.free_texts(state, ended)
-            state.slots.give_back(ended)
+            self._free_slots(state, ended)
 
     def forget(self, state: AggregateState, group: Int64s, row_pair: Int64s) -> None:
         """Forget those of the groups and of the DISTINCT pairs that have no row any more."""
@@ -496,8 +554,14 @@ class AggregateKernel:
         if self.keys:
             group = each_once(group, state.mark)
             gone = group[state.rows[group] == 0]
+            if self.keeps_texts:
+                self._free_slots(state, np.unique(self._extremes(state, gone)))
             state.keys.forget(gone)
             state.key_values.free(gone)
+
+    def _free_slots(self, state: AggregateState, slots: Int64s) -> None:
+        self.free_texts(state, slots)
+        state.slots.give_back(slots)
 
     def free_texts(self, state: AggregateState, slots: Int64s) -> None:
         for text in range(self.text_width):
@@ -524,7 +588,7 @@ class AggregateKernel:
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
-        if self.running:
+        if self.running and not is_text(type_):
             return cells.from_cells(type_, hi, lo, there)
         slots = np.where(there, hi, 0)
         a = self.arguments.index(spec.argument)

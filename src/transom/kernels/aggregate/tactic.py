@@ -11,7 +11,6 @@ import pyarrow as pa
 from transom.core.schema import held_type
 from transom.kernels import description
 from transom.kernels.aggregate.aggregate import ORDERED, AggregateKernel, AggregateSpec, AggregateState
-from transom.kernels.columns import is_text
 from transom.kernels.kernel import Kernel
 from transom.kernels.negative.aggregate import NegativeAggregateKernel, NegativeAggregateState
 from transom.kernels.operator import Alive, Key, Operator, Site, Tactic
@@ -69,11 +68,10 @@ class RunningTactic(AggregateTactic):
 
     @staticmethod
     def runs(node: Aggregate, lasting: bool) -> bool:
-        """Whether the rows that were taken are not needed again. Texts that are compared are kept with theirs."""
-        if not lasting or any(call.function in ORDERED and call.function not in ("min", "max") for call in node.calls):
-            return False
-        compared = [call.argument for call in node.calls if call.function in ("min", "max")]
-        return not any(e is not None and is_text(e.type) for e in compared)
+        """Whether the rows that were taken are not needed again."""
+        return lasting and not any(
+            call.function in ORDERED and call.function not in ("min", "max") for call in node.calls
+        )
 
     @classmethod
     def chosen(cls, node: Aggregate, not_taken: tuple[tuple[str, str], ...]) -> RunningTactic:

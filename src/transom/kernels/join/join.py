@@ -102,7 +102,7 @@ class JoinKernel(JoinPredicate):
     @cached_property
     def _formula(self) -> Formula | None:
         """The residual, if it can be asked of the rows where they are kept."""
-        return None if self.residual is None else formula(self.residual, range(len(self.schema)))
+        return None if self.residual is None else formula(self.residual)
 
     def next_timer(self, state: JoinState) -> int:
         return min(state.left.next_timer, state.right.next_timer)

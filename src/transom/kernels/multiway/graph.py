@@ -7,7 +7,8 @@ of classes that it shares with another input, however the probes are ordered. Wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,12 +30,17 @@ Classes = tuple[int, ...]
 class Check:
     """A predicate over some columns of some inputs: (input, its columns), in this order.
 
-    `indexes` are the same columns among those of all inputs side by side.
+    `indexes` are the same columns among those of all inputs side by side, and `whole` is the predicate over these.
     """
 
-    predicate: Expression
+    whole: Expression
     columns: tuple[tuple[int, tuple[int, ...]], ...]
     indexes: tuple[int, ...]
+
+    @cached_property
+    def predicate(self) -> Expression:
+        """Over the columns that it reads alone."""
+        return remap(self.whole, {at: n for n, at in enumerate(self.indexes)})
 
     @cached_property
     def parts(self) -> tuple[Compiled, ...]:
@@ -44,7 +50,7 @@ class Check:
     @cached_property
     def formula(self) -> Formula | None:
         """What a compiled loop is asked, where that can be."""
-        return formula(self.predicate, self.indexes)
+        return formula(self.whole)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,10 @@ class JoinGraph:
     last: Expression | None = None
     growing: tuple[bool, ...] = ()
     routes: dict[tuple[int, ...], Route] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[Expression, tuple[frozenset[int], frozenset[int]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Columns and inputs that predicates read: each order of the probes asks for them again and again."""
 
     def __post_init__(self) -> None:
         if not self.growing:
@@ -154,13 +164,15 @@ class JoinGraph:
         route = self.routes.get(order)
         if route is None:
             route = self.routes[order] = self._route(order)
+            for hop in route.hops:  # no row should have to wait for that
+                if hop.check is not None:
+                    hop.check.formula  # noqa: B018
         return route
 
     def _route(self, order: tuple[int, ...]) -> Route:
         start, *others = order
         waiting = list(self.residual)
-        alone = [part for part in waiting if self.inputs_of(part) <= {start}]
-        waiting = [part for part in waiting if part not in alone]
+        alone = self.ready((start,), waiting)
         bound = [start]
         hops: list[Hop] = []
         for target in others:
@@ -172,8 +184,7 @@ class JoinGraph:
                 if any(c in self.classes[i] for i in bound)
             ]
             bound.append(target)
-            ready = [part for part in waiting if self.inputs_of(part) <= set(bound)]
-            waiting = [part for part in waiting if part not in ready]
+            ready = self.ready(bound, waiting)
             check = self.check([*parts, *ready]) if parts or ready else None
             hops.append(Hop(source, self.indexes[source].index(by), target, self.indexes[target].index(by), check))
         return Route(self.check(alone) if alone else None, tuple(hops))
@@ -188,10 +199,24 @@ class JoinGraph:
         ]
         return self.check(predicates) if predicates else None
 
-    def inputs_of(self, expression: Expression) -> set[int]:
+    def inputs_of(self, expression: Expression) -> frozenset[int]:
         """The inputs whose columns an expression reads."""
-        used = columns_of(expression)
-        return {i for i in range(self.count) if any(self.bounds[i] <= at < self.bounds[i + 1] for at in used)}
+        return self._read_by(expression)[1]
+
+    def _read_by(self, expression: Expression) -> tuple[frozenset[int], frozenset[int]]:
+        read = self._read.get(expression)
+        if read is None:
+            columns = columns_of(expression)
+            inputs = frozenset(bisect_right(self.bounds, at) - 1 for at in columns)
+            read = self._read[expression] = columns, inputs
+        return read
+
+    def ready(self, inputs: Iterable[int], waiting: list[Expression]) -> list[Expression]:
+        """Takes out of `waiting` what these inputs are enough for."""
+        there = frozenset(inputs)
+        ready = [part for part in waiting if self.inputs_of(part) <= there]
+        waiting[:] = [part for part in waiting if not self.inputs_of(part) <= there]
+        return ready
 
     def equality(self, c: int, left: int, right: int) -> Expression:
         """That two inputs have the same key of class c, over the columns of all."""
@@ -208,10 +233,10 @@ class JoinGraph:
         """What all these parts ask together, over the columns that they read."""
         whole = conjunction(tuple(parts))
         assert whole is not None
-        used = sorted(columns_of(whole))
+        used = sorted(frozenset().union(*(self._read_by(part)[0] for part in parts)))
         columns = []
         for i in range(self.count):
             own_columns = tuple(at - self.bounds[i] for at in used if self.bounds[i] <= at < self.bounds[i + 1])
             if own_columns:
                 columns.append((i, own_columns))
-        return Check(remap(whole, {at: n for n, at in enumerate(used)}), tuple(columns), tuple(used))
+        return Check(whole, tuple(columns), tuple(used))

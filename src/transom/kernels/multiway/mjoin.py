@@ -87,7 +87,10 @@ class MJoinKernel:
     def start(self) -> MJoinState:
         count = self.graph.count
         inputs = [input_rows(self.graph, i) for i in range(count)]
-        return MJoinState(inputs, ProbeOrder.of(self.graph), OpenTuples.of(count))
+        order = ProbeOrder.of(self.graph)
+        for each in order.orders.tolist():
+            self.graph.route(tuple(each))
+        return MJoinState(inputs, order, OpenTuples.of(count))
 
     def next_timer(self, state: MJoinState) -> int:
         return min([own.next_timer for own in state.inputs])

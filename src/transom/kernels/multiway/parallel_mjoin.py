@@ -39,6 +39,7 @@ from transom.kernels.multiway.match_sets import MatchSets
 from transom.kernels.multiway.meeting import Meeting
 from transom.kernels.multiway.mjoin import MJoinKernel, MJoinState
 from transom.kernels.multiway.pace import ENTRIES, UNSEEN, sooner
+from transom.kernels.multiway.probe_order import ProbeOrder
 from transom.kernels.multiway.probing import Probing
 from transom.kernels.multiway.waves import WavedRoute, waved_route
 from transom.kernels.worker_pool import measured_handover
@@ -66,6 +67,8 @@ class ParallelMJoinKernel(MJoinKernel):
 
     def start(self) -> ParallelMJoinState:
         plain = super().start()
+        for order in plain.order.orders.tolist():
+            self._route(tuple(order))
         return ParallelMJoinState(plain.inputs, plain.order, plain.open_tuples)
 
     def picking(self, picks: Sequence[int], schema: pa.Schema) -> ParallelMJoinKernel:
@@ -88,18 +91,22 @@ class ParallelMJoinKernel(MJoinKernel):
     ) -> Meeting:
         if state.order.turn(self.graph, i, rows):
             state.walks[i] = None  # few rows will have another way, too
-        order = tuple(state.order.orders[i].tolist())
-        route = self.routes.get(order)
-        if route is None:
-            route = self.routes[order] = waved_route(self.graph, order)
+        route = self._route(tuple(state.order.orders[i].tolist()))
         return Meeting(
             self.graph, route, state.inputs, state.directory.addresses, state.order, state.probing, i, step.frontier,
             mjoin.BLOCK, step.worker_pool, made,
         )  # fmt: skip
 
+    def _route(self, order: tuple[int, ...]) -> WavedRoute:
+        route = self.routes.get(order)
+        if route is None:
+            route = self.routes[order] = waved_route(self.graph, order)
+            route.prepare()
+        return route
+
     @cached_property
     def _checks(self) -> bool:
-        return any(waved_route(self.graph, tuple(order)).checks for order in self.start().order.orders.tolist())
+        return any(self._route(tuple(order)).checks for order in ProbeOrder.of(self.graph).orders.tolist())
 
     # --- what comes out ----------------------------------------------------------------------------------------------
 

@@ -53,6 +53,11 @@ class WavedRoute:
     check: Check | None
     waves: tuple[Wave, ...]
 
+    def prepare(self) -> None:
+        """Write down the formulas, for which no row should have to wait."""
+        for wave in self.waves:
+            wave.formulas  # noqa: B018
+
     @property
     def checks(self) -> bool:
         """Whether anything is asked but keys and lifetimes."""
@@ -64,8 +69,8 @@ class WavedRoute:
 def waved_route(graph: JoinGraph, order: tuple[int, ...]) -> WavedRoute:
     """For the rows of input order[0]; where the others can be put together in any order, it is this one."""
     bound, rest = [order[0]], list(order[1:])
-    waiting = [part for part in graph.residual if not graph.inputs_of(part) <= {order[0]}]
-    alone = [part for part in graph.residual if part not in waiting]
+    waiting = list(graph.residual)
+    alone = graph.ready(bound, waiting)
     waves: list[Wave] = []
     while rest:
         targets = _targets(graph, bound, rest)
@@ -93,12 +98,12 @@ def _wave(graph: JoinGraph, bound: list[int], targets: list[int], waiting: list[
     for number, target in enumerate(targets):
         source = max(bound, key=lambda i: len(graph.shared(i, target)))
         by = graph.shared(source, target)
-        checked = _equalities(graph, bound, target, by) + _ready(graph, {*bound, target}, waiting)
+        checked = _equalities(graph, bound, target, by) + graph.ready((*bound, target), waiting)
         check = graph.check(checked) if checked else None
         hops.append(Hop(source, graph.indexes[source].index(by), target, graph.indexes[target].index(by), check))
         of_bound = {c for i in bound for c in graph.classes[i]}
         inputs.add(target)
-        checked = _equalities(graph, targets[:number], target, of_bound) + _ready(graph, inputs, waiting)
+        checked = _equalities(graph, targets[:number], target, of_bound) + graph.ready(inputs, waiting)
         if checked or number + 1 == len(targets):
             first = merges[-1].last if merges else 0
             merges.append(Merge(first, number + 1, graph.check(checked) if checked else None))
@@ -112,10 +117,3 @@ def _equalities(graph: JoinGraph, others: list[int], target: int, but: Iterable[
         for c in sorted(graph.classes[target] - set(but))
         if any(c in graph.classes[i] for i in others)
     ]
-
-
-def _ready(graph: JoinGraph, inputs: set[int], waiting: list[Expression]) -> list[Expression]:
-    """Takes out what these inputs are enough for."""
-    ready = [part for part in waiting if graph.inputs_of(part) <= inputs]
-    waiting[:] = [part for part in waiting if part not in ready]
-    return ready

@@ -18,7 +18,7 @@ from transom.core.delta import Int64s
 from transom.kernels import scalar
 from transom.kernels.slide_join.probe import match
 from transom.kernels.slide_join.sorted_run import Bundle, ProbeTable, SortedRun
-from transom.kernels.slide_join.spec import ColumnReading, SlideSpec
+from transom.kernels.slide_join.spec import ColumnReading, SlideSpec, TupleSpec
 
 Unit = SortedRun | Bundle
 
@@ -56,8 +56,10 @@ class Shares:
 
 @dataclass
 class Term:
-    """Tuples that begin with a row of `starts`, of input `first`, and go on with one of others[i] of each input i."""
+    """Tuples of a join that begin with a row of `starts`, of its input `first`, and go on with one of others[i] of each
+    other input i."""
 
+    join: TupleSpec
     first: int
     starts: list[Unit]
     others: dict[int, list[Unit]]
@@ -74,7 +76,7 @@ class Term:
         `starts`: those that are probed with, too; else their rows stay in one order, wherever the runs are.
         """
         others = {i: _bundled(own, by_death) for i, own in self.others.items()}
-        return Term(self.first, _bundled(self.starts, by_death) if starts else self.starts, others)
+        return Term(self.join, self.first, _bundled(self.starts, by_death) if starts else self.starts, others)
 
 
 def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
@@ -88,23 +90,27 @@ def _bundled(units: list[Unit], by_death: bool) -> list[Unit]:
     return bundled + [runs[0] if len(runs) == 1 else Bundle(runs) for runs in together.values()]
 
 
-def terms_of(runs: Sequence[SortedRun], count: int, at: int, new: bool) -> list[Term]:
-    """The tuples that are alive at an instant; `new`: only those that begin then.
+def terms_of(runs: Sequence[SortedRun], spec: SlideSpec, at: int, new: bool) -> list[Term]:
+    """The tuples of all joins that are alive at an instant; `new`: only those that begin then.
 
     A new tuple has a first input, in their order, whose row is new: those before it are older, those behind are not
     looked at.
     """
-    alive: list[list[Unit]] = [[] for _ in range(count)]
+    of_inputs: list[list[Unit]] = [[] for _ in spec.sides]
     for run in runs:
         if run.alive(at) and run.rows:
-            alive[run.source].append(run)
-    if not new:
-        terms = [Term(0, alive[0], {i: alive[i] for i in range(1, count)})]
-    else:
+            of_inputs[run.source].append(run)
+    terms: list[Term] = []
+    for join, inputs in zip(spec.joins, spec.inputs, strict=True):
+        alive = [of_inputs[number] for number in inputs]
+        count = len(alive)
+        if not new:
+            terms.append(Term(join, 0, alive[0], {i: alive[i] for i in range(1, count)}))
+            continue
         fresh = [[unit for unit in own if unit.ta == at] for own in alive]
         older = [[unit for unit in own if unit.ta < at] for own in alive]
-        terms = [
-            Term(i, fresh[i], {j: older[j] if j < i else alive[j] for j in range(count) if j != i})
+        terms += [
+            Term(join, i, fresh[i], {j: older[j] if j < i else alive[j] for j in range(count) if j != i})
             for i in range(count)
         ]
     return [term for term in terms if term.starts and all(term.others.values())]
@@ -113,8 +119,8 @@ def terms_of(runs: Sequence[SortedRun], count: int, at: int, new: bool) -> list[
 class Combination:
     """The join of a term's sorted runs, in one share."""
 
-    def __init__(self, spec: SlideSpec, shares: Shares, chunk_bytes: int) -> None:
-        self._spec = spec
+    def __init__(self, names: tuple[str, ...], shares: Shares, chunk_bytes: int) -> None:
+        self._names = names
         self._shares = shares
         self._chunk_bytes = chunk_bytes
         self.probes = 0
@@ -152,13 +158,13 @@ class Combination:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Depth first, so that there is never more than a chunk of tuples at each input."""
         if not others:
-            batch = self._emitted(bound)
+            batch = self._emitted(term.join, bound)
             if len(batch):
                 yield death, batch
             return
         target, *rest = others
         first_table, rows = bound[term.first]
-        keyed = self._spec.sides[0].keyed
+        keyed = term.join.sides[0].keyed
         using = [table for table, _ in bound.values()]
         for run in term.others[target]:
             if run.is_empty(number, bits):
@@ -177,15 +183,14 @@ class Combination:
                 further[target] = table, pairs[1]
                 yield from self._visit(term, rest, further, min(death, run.te), number, bits, limit)
 
-    def _emitted(self, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:
-        spec = self._spec
-        if spec.check is not None:
-            (predicate,) = spec.check.expressions
-            kept = scalar.keep(predicate, _gathered(spec.check, bound))
+    def _emitted(self, join: TupleSpec, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:
+        if join.check is not None:
+            (predicate,) = join.check.expressions
+            kept = scalar.keep(predicate, _gathered(join.check, bound))
             if kept is not None:
                 indexes = kept.to_numpy()
                 bound = {i: (table, rows[indexes]) for i, (table, rows) in bound.items()}
-        return scalar.project(spec.emitted.expressions, spec.names, _gathered(spec.emitted, bound))
+        return scalar.project(join.emitted.expressions, self._names, _gathered(join.emitted, bound))
 
 
 def _gathered(reading: ColumnReading, bound: dict[int, tuple[ProbeTable, Int64s]]) -> pa.RecordBatch:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 FADING: Final = 0.7
 """What a slide counts for, compared with the one after it."""
@@ -90,18 +89,25 @@ class Estimates:
         }
 
 
+class Counted(NamedTuple):
+    """Rows of the windows, and the tuples of rows that could match: those of all joins."""
+
+    rows: int
+    tuples: int
+
+
 @dataclass(frozen=True)
 class Situation:
-    """Before a slide: rows of the windows by input, all, old ones, those that stay for the next slide, and both; bytes
-    of the windows; the room for all in memory.
+    """Before a slide: what there is, how much of it is old, and how many tuples stay for the next slide, of all and of
+    the old; bytes of the windows; the room for all in memory.
 
     `covered`: the results that live on are stored. `lives` is for how many slides a row is alive.
     """
 
-    all_rows: tuple[int, ...]
-    old_rows: tuple[int, ...]
-    staying_rows: tuple[int, ...]
-    old_staying_rows: tuple[int, ...]
+    all: Counted
+    old: Counted
+    staying: int
+    old_staying: int
     window_bytes: int
     windows_fit: bool
     room: float
@@ -125,7 +131,7 @@ _FULL: Final = SlideDecision("full", False)
 def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
     """Algorithm 2; a forced kind is kept to. What is not covered has to be joined in full before it can be reused.
 
-    >>> now = Situation((100, 100), (75, 75), (75, 75), (50, 50), 4000, True, 5000, True, 4)
+    >>> now = Situation(Counted(200, 10_000), Counted(150, 5_625), 5_625, 2_500, 4000, True, 5000, True, 4)
     >>> slow = Average(1e-5, 1)
     >>> estimates = Estimates(Average(5, 100), Average(10, 1), Average(1e-6, 1), Average(1e-7, 1), slow, slow)
     >>> choose("hybrid", estimates, now).kind  # 2,812 bytes are stored, 1,562 come, 1,000 fit
@@ -140,11 +146,9 @@ def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
     matching, seconds = estimates.selectivity.value, estimates.joining.value
     if matching is None or seconds is None:
         return reuse
-    every, older = prod(now.all_rows), prod(now.old_rows)
-    staying = prod(now.staying_rows)
     row_bytes = estimates.row_bytes.value or 0.0
-    results, old = matching * every, matching * older
-    new_stored = matching * (staying - prod(now.old_staying_rows))
+    results, old = matching * now.all.tuples, matching * now.old.tuples
+    new_stored = matching * (now.staying - now.old_staying)
     free = max(now.room - now.window_bytes, 0.0)
     too_many = max((old + new_stored) * row_bytes - free, 0.0)
     if now.windows_fit and not too_many:
@@ -154,14 +158,13 @@ def choose(forced: str, estimates: Estimates, now: Situation) -> SlideDecision:
     read = min(too_many, old * row_bytes) * (estimates.reading.value or 0.0)
     # To emit a result again takes no longer than to find it and emit it, whatever a slow moment once made of it.
     merged = old * min(estimates.merging.value or 0.0, seconds)
-    probes = sum(now.all_rows)
-    estimates.reuse_cost = seconds * (probes - sum(now.old_rows) + results - old) + merged + written + read
-    estimates.join_cost = seconds * (probes + results)
+    estimates.reuse_cost = seconds * (now.all.rows - now.old.rows + results - old) + merged + written + read
+    estimates.join_cost = seconds * (now.all.rows + results)
     if estimates.reuse_cost >= estimates.join_cost:
         return _FULL
     if now.covered:
         return _INCREMENTAL
     # To be able to reuse again, all results that live on have to be stored; that must pay within the life of a row.
-    price = max(matching * staying * row_bytes - free, 0.0) * (estimates.writing.value or 0.0)
+    price = max(matching * now.staying * row_bytes - free, 0.0) * (estimates.writing.value or 0.0)
     saved = (estimates.join_cost - estimates.reuse_cost) * (now.lives - 1)
     return _FULL_AND_STORE if saved > price else _FULL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from math import prod
 
 import pyarrow as pa
@@ -10,10 +11,10 @@ import pyarrow as pa
 from transom.kernels.decisions import Decisions
 from transom.kernels.slide_join.budget import BudgetPool, MemoryLimits
 from transom.kernels.slide_join.combine import Combination, Shares, Term, terms_of
-from transom.kernels.slide_join.estimates import Estimates, Situation, choose
+from transom.kernels.slide_join.estimates import Counted, Estimates, Situation, choose
 from transom.kernels.slide_join.fold import Fold
 from transom.kernels.slide_join.memory import SlideJoinState, SlideWork, Stored
-from transom.kernels.slide_join.outlet import Outlet
+from transom.kernels.slide_join.outlet import COMPLETE, Outlet
 from transom.kernels.slide_join.sorted_run import SortedRun, held_bytes
 from transom.kernels.slide_join.spec import SlideSpec
 from transom.state.spill import SpillStore
@@ -97,10 +98,24 @@ class Labour:
 
     def give_groups(self, work: SlideWork) -> None:
         """The slide is complete: what its results have come to."""
-        if work.groups is not None and self._spec.fold is not None:
-            for rows in self._spec.fold.results(work.groups):
+        fold = self._spec.fold
+        if fold is not None:
+            for rows in self._of_nothing if work.groups is None else fold.results(work.groups):
                 self._outlet.add(work.at, work.attempt, rows)
             work.groups = None
+
+    @cached_property
+    def _of_nothing(self) -> list[pa.RecordBatch]:
+        """What a slide emits that has no results."""
+        fold = self._spec.fold
+        return [] if fold is None or not self._spec.always else list(fold.results(fold.start()))
+
+    def finish_empty(self, at: int) -> None:
+        """A slide at which no row is alive."""
+        work = SlideWork(at, kind="full")
+        self.give_groups(work)
+        self._outlet.end(at, work.attempt, COMPLETE)
+        self._state.report.finish(_label(work), at, 0, 0.0, work.attempt, 0)
 
     # --- how ---------------------------------------------------------------------------------------------------------
 
@@ -110,8 +125,7 @@ class Labour:
         work.kind, work.stores = ("full", False) if work.put_off else self._decisions.make(lambda: self._chosen(now))
         if work.kind == "full" and not work.put_off:
             self.forget_stored()
-        every, older = prod(now.all_rows), prod(now.old_rows)
-        work.candidates = every - older if work.kind == "incremental" else every
+        work.candidates = now.all.tuples - now.old.tuples if work.kind == "incremental" else now.all.tuples
         terms = self._terms(work)
         units = [unit for term in terms for unit in term.units]
         on_disk = sum({id(unit): unit.bytes for unit in units if not unit.in_memory}.values())
@@ -142,20 +156,21 @@ class Labour:
 
     def _situation(self, at: int) -> Situation:
         state = self._state
-        count = len(self._spec.sides)
         alive = [run for run in state.runs if run.alive(at)]
         older = [run for run in alive if run.ta < at]
         following = self._spec.instant_from(at + 1)
 
-        def rows(runs: list[SortedRun]) -> tuple[int, ...]:
-            return tuple(sum(run.rows for run in runs if run.source == i) for i in range(count))
+        def counted(runs: list[SortedRun]) -> Counted:
+            rows = [sum(run.rows for run in runs if run.source == i) for i in range(len(self._spec.sides))]
+            return Counted(sum(rows), sum(prod(rows[i] for i in inputs) for inputs in self._spec.inputs))
 
-        covered = state.covered or prod(rows(older)) == 0  # where an input has no older rows, no result is older
+        old = counted(older)
+        covered = state.covered or not old.tuples  # where an input has no older rows, no result is older
         return Situation(
-            rows(alive),
-            rows(older),
-            rows([run for run in alive if run.te > following]),
-            rows([run for run in older if run.te > following]),
+            counted(alive),
+            old,
+            counted([run for run in alive if run.te > following]).tuples,
+            counted([run for run in older if run.te > following]).tuples,
             sum(run.bytes for run in alive),
             all(run.in_memory for run in alive),
             self._limits.room - self._pool.beside(state),
@@ -164,14 +179,14 @@ class Labour:
         )
 
     def _terms(self, work: SlideWork) -> list[Term]:
-        return terms_of(list(self._state.runs), len(self._spec.sides), work.at, work.kind == "incremental")
+        return terms_of(list(self._state.runs), self._spec, work.at, work.kind == "incremental")
 
     # --- the join ----------------------------------------------------------------------------------------------------
 
     def _join(self, work: SlideWork) -> float:
         """One unit, a share or a cut of it; how long it took to read from disk, which is the same for either kind."""
         shares = Shares(self._limits.shares)
-        combination = Combination(self._spec, shares, self._limits.chunk)
+        combination = Combination(self._spec.names, shares, self._limits.chunk)
         following = self._spec.instant_from(work.at + 1)
         most = 0
         share, cut = divmod(work.unit, 1 << work.cuts)

@@ -1,4 +1,4 @@
-"""A join of windows that slide, emitted slide by slide, as one node, which the planner alone makes."""
+"""Joins of windows that slide, emitted slide by slide, as one node, which the planner alone makes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,31 @@ class SlideInput:
 
 
 @dataclass(frozen=True)
+class SlideTuples:
+    """The tuples of rows of a join, one of each source, that agree on all keys and on the residual. The residual and
+    the expressions, which make the results, are over the columns of the sources side by side. Rows are spread by the
+    keys of the numbers in `meeting`."""
+
+    sources: tuple[SlideInput, ...]
+    residual: Expression | None
+    expressions: tuple[Expression, ...]
+    meeting: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.sources) >= 2
+        assert all(len(source.keys) == len(self.sources[0].keys) > 0 for source in self.sources)
+
+
+@dataclass(frozen=True)
 class SlideGroups:
-    """The tuples of a slide in groups, of which those count that satisfy the predicate. Keys and arguments are over the
-    columns of all inputs side by side, the predicate over keys and calls. All tuples of a group agree on the join keys
-    of the numbers in `agree`."""
+    """The results of a slide in groups, of which those count that satisfy the predicate. Keys and arguments are over
+    the columns of the results, predicate and expressions over keys and calls. Without keys there is one group, also of
+    no results."""
 
     keys: tuple[Expression, ...]
     calls: tuple[AggregateCall, ...]
     predicate: Expression | None
-    agree: tuple[int, ...] = ()
+    expressions: tuple[Expression, ...]
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -50,17 +66,12 @@ class SlideGroups:
 
 @dataclass(frozen=True)
 class SlideJoin(Stream):
-    """RSTREAM over the expressions of every tuple of rows of the inputs that agree on all keys and on the residual.
-
-    The residual and the expressions are over the columns of all inputs side by side; with `groups` the expressions are
-    over the keys and calls of a group, and there is a row for each. With a memory budget, in bytes,
-    results may be put off, and the rows are emitted with `MARKS` before them. `put_off` is how long a step works on
+    """RSTREAM over the results of all `joins`; with `groups` over these. With a memory budget, in bytes, results may be
+    put off, and the rows are emitted with `MARKS` before them. `put_off` is how long a step works on
     slides, in microseconds; None: until all are made, or, of rows that are stamped on arrival, the next one is due.
     """
 
-    sources: tuple[SlideInput, ...]
-    residual: Expression | None
-    expressions: tuple[Expression, ...]
+    joins: tuple[SlideTuples, ...]
     names: tuple[str, ...]
     marked: bool
     put_off: int | None = None
@@ -68,13 +79,16 @@ class SlideJoin(Stream):
     groups: SlideGroups | None = None
 
     def __post_init__(self) -> None:
-        assert len(self.sources) >= 2
-        assert all(len(source.keys) == len(self.sources[0].keys) > 0 for source in self.sources)
-        assert len(self.expressions) == len(self.names) > 0
+        assert self.joins and self.names
+
+    @property
+    def sources(self) -> tuple[SlideInput, ...]:
+        return tuple(source for join in self.joins for source in join.sources)
 
     @property
     def schema(self) -> Schema:
-        row = tuple(Column(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
+        expressions = self.joins[0].expressions if self.groups is None else self.groups.expressions
+        row = tuple(Column(n, e.type) for n, e in zip(self.names, expressions, strict=True))
         return Schema((*MARKS, *row) if self.marked else row)
 
     @property
@@ -82,8 +96,13 @@ class SlideJoin(Stream):
         return tuple(source.stream for source in self.sources)
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
-        sources = zip(self.sources, inputs, strict=True)
-        return replace(self, sources=tuple(replace(source, stream=a_stream(node)) for source, node in sources))
+        assert len(inputs) == len(self.sources)
+        given = iter(inputs)
+        joins = [
+            replace(join, sources=tuple(replace(source, stream=a_stream(next(given))) for source in join.sources))
+            for join in self.joins
+        ]
+        return replace(self, joins=tuple(joins))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Joins of windows that slide, emitted slide by slide within a memory budget (paper 4).
 
 Meaning: at every multiple of a slide at which a row of a window is alive, the expressions of all tuples of rows that
-    are alive then, one of each input, and agree on the keys and the residual.
-    With GROUP BY or DISTINCT over that, the groups of these tuples.
+    are alive then, one of each input, and agree on the keys and the residual; with UNION ALL those of several joins.
+    With GROUP BY or DISTINCT over that, the groups of these tuples; without GROUP BY one row, at every multiple from
+    the origin on.
 Emits: rows ascending in time, those of one slide in chunks, and groups when all of it is made; where results may be
     put off, each with its attempt, and a last row for every attempt that says whether it was complete.
 Keeps: the rows of the windows, sorted by hash, and the results of earlier slides that live on, in memory or on disk;
@@ -12,12 +13,12 @@ Costs: by tactic, the new rows or all rows of the windows a slide; every byte on
 
 >>> import numpy as np
 >>> from transom.core.schema import BIGINT
->>> from transom.kernels.slide_join.spec import SlideSide
+>>> from transom.kernels.slide_join.spec import SlideSide, TupleSpec
 >>> from transom.plan.expression import ColumnRef
 >>> from transom.state.open_ids import OpenIdPool
 >>> k = ColumnRef(0, BIGINT, "k")
 >>> side = SlideSide(20, 10, None, (k,), (k,))
->>> kernel = SlideJoinKernel(SlideSpec((side, side), None, (k,), ("k",)), "incremental")
+>>> kernel = SlideJoinKernel(SlideSpec((TupleSpec((side, side), None, (k,)),), ("k",)), "incremental")
 >>> rows = StreamDelta(pa.record_batch({"k": [7, 8]}), np.array([5, 12]), frontier=21)
 >>> out = kernel.step(kernel.start(), (rows, rows), Step(0, 21, 0, OpenIdPool()))
 >>> list(zip(out.t.tolist(), out.values.column(0).to_pylist()))
@@ -67,8 +68,10 @@ class SlideJoinKernel:
                     self.spec.fold.check(work.groups)
 
     def next_timer(self, state: SlideJoinState) -> int:
-        if state.works:
+        if state.works or (self.spec.always and state.at == BEGINNING):
             return BEGINNING
+        if self.spec.always:
+            return self.spec.instant_from(state.at + 1)
         begins = [run.ta for run in state.runs if run.te > state.at]
         next_slide = self.spec.instant_from(max(state.at + 1, min(begins))) if begins else FOREVER
         return min([next_slide, *(window.at for window in state.windows if window.loose)])

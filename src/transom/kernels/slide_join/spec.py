@@ -1,4 +1,4 @@
-"""What a join of sliding windows is over: its inputs, what makes their rows match, and when it has something to emit.
+"""What joins of sliding windows are over: their inputs, what makes their rows match, and when it has something to emit.
 
 An **instant** is a multiple of one of the slides. A row that came at t begins at the least multiple of its own slide
 that is not before t, and ends at the least one that is not before t + length; so what is alive changes at instants
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -94,29 +95,13 @@ class ColumnReading:
 
 
 @dataclass(frozen=True)
-class SlideSpec:
-    """`residual` and `expressions`, which make the results, are over the columns of all inputs side by side. With a
-    `fold` the results are folded into groups, and those are what is emitted."""
+class TupleSpec:
+    """What tuples of rows, one of each side, come to: `residual` and `expressions`, which make the results, are over
+    the columns of all sides, side by side."""
 
     sides: tuple[SlideSide, ...]
     residual: Expression | None
     expressions: tuple[Expression, ...]
-    names: tuple[str, ...]
-    fold: Fold | None = None
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The schema of what is emitted."""
-        of = self if self.fold is None else self.fold
-        return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(of.names, of.expressions, strict=True)])
-
-    @cached_property
-    def slides(self) -> tuple[int, ...]:
-        return tuple(sorted({side.slide for side in self.sides}))
-
-    def instant_from(self, t: int) -> int:
-        """The first instant that is not before t."""
-        return min(-(-t // slide) * slide for slide in self.slides)
 
     @cached_property
     def check(self) -> ColumnReading | None:
@@ -134,3 +119,45 @@ class SlideSpec:
             columns.append(tuple(n - first for n in used if first <= n < first + len(side.expressions)))
             first += len(side.expressions)
         return ColumnReading(tuple(remap(e, at) for e in expressions), tuple(columns))
+
+
+@dataclass(frozen=True)
+class SlideSpec:
+    """The results of a slide are those of all `joins`, whose inputs are numbered one after the other. With a `fold`
+    they are folded into groups, and those are what is emitted."""
+
+    joins: tuple[TupleSpec, ...]
+    names: tuple[str, ...]
+    fold: Fold | None = None
+
+    @cached_property
+    def sides(self) -> tuple[SlideSide, ...]:
+        return tuple(side for join in self.joins for side in join.sides)
+
+    @cached_property
+    def inputs(self) -> tuple[range, ...]:
+        """The numbers of the inputs of every join."""
+        ends = list(accumulate(len(join.sides) for join in self.joins))
+        return tuple(range(first, end) for first, end in pairwise([0, *ends]))
+
+    @cached_property
+    def always(self) -> bool:
+        """Whether a slide has a row even where nothing is joined: that of an aggregate over everything."""
+        return self.fold is not None and not self.fold.aggregate.keys
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of what is emitted."""
+        if self.fold is not None:
+            names, expressions = self.fold.names, self.fold.expressions
+        else:
+            names, expressions = self.names, self.joins[0].expressions
+        return pa.schema([pa.field(n, held_type(e.type)) for n, e in zip(names, expressions, strict=True)])
+
+    @cached_property
+    def slides(self) -> tuple[int, ...]:
+        return tuple(sorted({side.slide for side in self.sides}))
+
+    def instant_from(self, t: int) -> int:
+        """The first instant that is not before t."""
+        return min(-(-t // slide) * slide for slide in self.slides)

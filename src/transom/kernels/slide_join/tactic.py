@@ -9,11 +9,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from transom.core.schema import held_type
+from transom.core.schema import BIGINT, held_type
 from transom.core.time import format_duration
 from transom.kernels import description
 from transom.kernels.aggregate.aggregate import AggregateKernel, AggregateSpec
@@ -22,10 +24,10 @@ from transom.kernels.operator import Operator, Site, Tactic
 from transom.kernels.slide_join.fold import Fold
 from transom.kernels.slide_join.marks import SlideMarksKernel
 from transom.kernels.slide_join.memory import SlideJoinState
-from transom.kernels.slide_join.node import SlideGroups, SlideJoin, SlideMarks
+from transom.kernels.slide_join.node import SlideGroups, SlideJoin, SlideMarks, SlideTuples
 from transom.kernels.slide_join.slide_join import SlideJoinKernel
-from transom.kernels.slide_join.spec import SlideSide, SlideSpec
-from transom.plan.expression import Expression
+from transom.kernels.slide_join.spec import SlideSide, SlideSpec, TupleSpec
+from transom.plan.expression import Expression, Literal, substitute
 
 _WINDOWS: Final = "the rows of the windows once, sorted by hash"
 
@@ -51,23 +53,16 @@ class SlideJoinTactic(Tactic):
     def describe(self, operator: Operator) -> str:
         """What is joined, over which windows."""
         node = _node(operator)
-        sources = [description.origin(child) for child in operator.inputs]
-        keys = zip(*(source.keys for source in node.sources), strict=True)
-        parts = [
-            " = ".join(description.of_origin(key, source) for key, source in zip(same, sources, strict=True))
-            for same in keys
-        ]
-        if node.residual is not None:
-            parts.append(str(node.residual))
+        origins = iter([description.origin(child) for child in operator.inputs])
+        joins = [_joined(join, [next(origins) for _ in join.sources]) for join in node.joins]
         grouped = "" if node.groups is None else f", {_grouping(node.groups)}"
-        return f"{' AND '.join(parts)} over {_windows(node)}{grouped}"
+        return f"{' UNION ALL '.join(joins)}{grouped}"
 
     def kernels(self, operator: Operator, site: Site) -> tuple[Kernel, ...]:
         node = _node(operator)
-        sides = tuple(SlideSide(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in node.sources)
-        spec = SlideSpec(sides, node.residual, node.expressions, node.names)
+        spec = SlideSpec(tuple(map(_tuples, node.joins)), node.names)
         if node.groups is not None:
-            spec = _folding(node, node.groups, sides)
+            spec = _folding(node, node.groups)
         memory = None if node.memory is None else node.memory // site.partitions
         return (SlideJoinKernel(spec, self.name, memory, node.marked, node.put_off),)
 
@@ -110,8 +105,14 @@ def _node(operator: Operator) -> SlideJoin:
     return operator.node
 
 
-def _folding(node: SlideJoin, groups: SlideGroups, sides: tuple[SlideSide, ...]) -> SlideSpec:
-    """A join that makes the keys and arguments of groups, each once, and an aggregate of these."""
+def _tuples(join: SlideTuples) -> TupleSpec:
+    sides = tuple(SlideSide(s.length, s.slide, s.predicate, s.expressions, s.keys, s.same) for s in join.sources)
+    return TupleSpec(sides, join.residual, join.expressions)
+
+
+def _folding(node: SlideJoin, groups: SlideGroups) -> SlideSpec:
+    """Joins that make the keys and arguments of groups, each once, and an aggregate of these."""
+    joins = tuple(map(_tuples, node.joins))
     inner: dict[Expression, int] = {}
     keys = tuple(inner.setdefault(key, len(inner)) for key in groups.keys)
     calls = tuple(
@@ -122,11 +123,14 @@ def _folding(node: SlideJoin, groups: SlideGroups, sides: tuple[SlideSide, ...])
         )
         for call in groups.calls
     )
+    if not inner:
+        inner[Literal(None, BIGINT)] = 0  # rows have a column
     types = tuple(held_type(expression.type) for expression in inner)
     shown = pa.schema([(str(i), held_type(type_)) for i, type_ in enumerate(groups.types)])
     aggregate = AggregateKernel(keys, calls, shown, types, running=True)
-    fold = Fold(aggregate, groups.predicate, node.expressions, node.names)
-    return SlideSpec(sides, node.residual, tuple(inner), tuple(map(str, range(len(inner)))), fold)
+    fold = Fold(aggregate, groups.predicate, groups.expressions, node.names)
+    made = tuple(replace(each, expressions=tuple(substitute(e, each.expressions) for e in inner)) for each in joins)
+    return SlideSpec(made, tuple(map(str, range(len(inner)))), fold)
 
 
 def _grouping(groups: SlideGroups) -> str:
@@ -134,14 +138,22 @@ def _grouping(groups: SlideGroups) -> str:
     >>> from transom.core.schema import BIGINT
     >>> from transom.plan.algebra import AggregateCall
     >>> from transom.plan.expression import ColumnRef
-    >>> _grouping(SlideGroups((ColumnRef(0, BIGINT, "k"),), (AggregateCall("count", None, BIGINT),), None))
+    >>> _grouping(SlideGroups((ColumnRef(0, BIGINT, "k"),), (AggregateCall("count", None, BIGINT),), None, ()))
     'count(*) by k'
     """
     calls = ", ".join(map(str, groups.calls))
-    return f"{calls or 'each once'} by {', '.join(map(str, groups.keys))}"
+    by = f" by {', '.join(map(str, groups.keys))}" if groups.keys else ""
+    return f"{calls or 'each once'}{by}"
 
 
-def _windows(node: SlideJoin) -> str:
-    """As they are written; one where all are equal."""
-    shown = [f"[RANGE {format_duration(s.length)} SLIDE {format_duration(s.slide)}]" for s in node.sources]
-    return shown[0] if len(set(shown)) == 1 else ", ".join(shown)
+def _joined(join: SlideTuples, origins: Sequence[str | None]) -> str:
+    """What is joined, and over which windows, as they are written; one where all are equal."""
+    keys = zip(*(source.keys for source in join.sources), strict=True)
+    parts = [
+        " = ".join(description.of_origin(key, source) for key, source in zip(same, origins, strict=True))
+        for same in keys
+    ]
+    if join.residual is not None:
+        parts.append(str(join.residual))
+    shown = [f"[RANGE {format_duration(s.length)} SLIDE {format_duration(s.slide)}]" for s in join.sources]
+    return f"{' AND '.join(parts)} over {shown[0] if len(set(shown)) == 1 else ', '.join(shown)}"

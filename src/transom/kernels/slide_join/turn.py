@@ -118,12 +118,14 @@ class Turn:
                 yield int(at[first]), source, int(ta[first]), int(te[first]), run
 
     def _next_instant(self, arriving: int) -> int:
-        """The next one at which something is alive, or begins to be."""
+        """The next one at which something is alive, or begins to be, or there is a row in any case."""
         state = self._state
         instant = min((window.at for window in state.windows if window.loose), default=arriving)
         begins = [run.ta for run in state.runs if run.te > state.at]
         if begins:
             instant = min(instant, self._spec.instant_from(max(state.at + 1, min(begins))))
+        if self._spec.always:
+            instant = min(instant, self._spec.instant_from(max(state.at + 1, self._step.origin)))
         return min(instant, arriving)
 
     def _keep(self, arrived: Sequence[Arrived], index: int, at: int) -> int:
@@ -192,9 +194,12 @@ class Turn:
         state.at = at
         if any(run.alive(at) for run in state.runs):
             state.works.append(SlideWork(at, due=self._now()))
-        elif not state.works:
-            self._labour.forget_stored()
-            state.covered = True
+        else:
+            if not state.works:
+                self._labour.forget_stored()
+                state.covered = True
+            if self._spec.always:
+                self._labour.finish_empty(at)
         self._resume()
         self._bury()
 
