@@ -31,6 +31,7 @@ from transom.plan import functions
 from transom.plan.algebra import AggregateCall, OverFrame, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
 from transom.plan.intervals import Interval
+from transom.plan.nested_functions import part_type
 from transom.plan.python_function import PythonFunction, python_call
 
 WALL_CLOCK: Final = frozenset(
@@ -39,7 +40,7 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """mode product rollup cube grouping_sets row_number rank dense_rank
+    """product rollup cube grouping_sets row_number rank dense_rank
     lag lead ntile percent_rank cume_dist nth_value""".split()
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
@@ -56,7 +57,7 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.NullSafeEQ: "is_not_distinct",
 }  # fmt: skip
 
-_VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
+_VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value", "nth_value")
 _COLLECTING: Final = ("string_agg", "array_agg")
 _COUNT: Final = AggregateCall("count", None, BIGINT)
 _TO_PEERS: Final = OverFrame(None, 0, peers=True)
@@ -466,7 +467,7 @@ class ExpressionBinder:
         if name in ("first", "last") and (modified is None or not modified.args.get("order")):
             name += "_value"
         if name not in (*_VALUES_OVER, *DISTRIBUTIONS, *functions.AGGREGATES):
-            remedy = "with OVER there are ROW_NUMBER, RANK, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE and aggregates"
+            remedy = "with OVER there are ROW_NUMBER, RANK, NTILE, LAG, LEAD, FIRST_VALUE, NTH_VALUE and aggregates"
             raise self._error(f"{name.upper() or 'this'} with OVER is not supported", node, remedy)
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
@@ -505,7 +506,7 @@ class ExpressionBinder:
                     name, arguments, rank, lambda to_peers: seen(_COUNT, _TO_PEERS if to_peers else None)
                 )
         read = inner._written(call, modified)
-        in_their_order = bool(order) and not read.order and not read.distinct
+        in_their_order = bool(order) and not read.order and not read.distinct and name != "mode"
 
         def refer(call: AggregateCall) -> Expression:
             return seen(call, frame, "first" if in_their_order and call.function in _COLLECTING else None)
@@ -520,7 +521,9 @@ class ExpressionBinder:
         arguments: list[Expression],
         over: _Seen,
     ) -> Expression:
-        """LAG, LEAD, FIRST_VALUE and LAST_VALUE."""
+        """LAG, LEAD, FIRST_VALUE, LAST_VALUE and NTH_VALUE."""
+        if name == "nth_value":
+            return self._nth_over(node, arguments, over)
         frame, seen = over.frame, over.call
         moves = name in ("lag", "lead")
         if not 1 <= len(arguments) <= (3 if moves else 1):
@@ -565,6 +568,24 @@ class ExpressionBinder:
         if last and near is not None and near <= 0 and not frame.peers:
             return seen(call, OverFrame(near, near))
         return seen(call, frame, None if not last and not frame.peers else end)
+
+    def _nth_over(self, node: syntax.OverCall, arguments: list[Expression], over: _Seen) -> Expression:
+        """NTH_VALUE(value, n): of the array of all values of the frame that element."""
+        number = functions.constant_number(arguments[1]) if len(arguments) == 2 else None
+        if number is None or number.denominator != 1 or not 0 < number <= _MOST_PLACES:
+            what = "NTH_VALUE takes a value and a constant number from 1 on"
+            raise self._error(what, node, "write NTH_VALUE(value, 2) OVER (ORDER BY ..)")
+        value = functions.settle(arguments[0])
+        with self.context.at(node):
+            element = functions.cast(value, part_type(value.type))
+            order = (functions.OrderedBy(element),)
+            call = AggregateCall("array_agg", element, pa.list_(element.type), order=order)
+            if over.no_nulls:
+                met = functions.resolve("not", (functions.resolve("is_null", (value,)),))
+                call = replace(call, condition=met)
+            listed = over.call(call, over.frame, "first")
+            nth = functions.resolve("list_extract", (listed, Literal(int(number), BIGINT)))
+            return functions.cast(nth, value.type)
 
     def _frame_of(self, node: exp.Expr | None, order: Sequence[SortValue]) -> OverFrame | None:
         """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
@@ -748,12 +769,13 @@ class ExpressionBinder:
         written = node.expressions
         if not written and node.name.lower() == "count":
             written = [exp.Star()]
-        if not written:
-            raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
-        distinct = isinstance(written[0], exp.Distinct)
-        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in written]
-        values = () if isinstance(arguments[0], exp.Star) else tuple(self.bind(each) for each in arguments)
         parts = {} if modified is None else modified.args
+        if not written and not (node.name.lower() == "mode" and parts.get("order")):
+            raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
+        distinct = any(isinstance(each, exp.Distinct) for each in written[:1])
+        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in written]
+        all_rows = any(isinstance(each, exp.Star) for each in arguments[:1])
+        values = () if all_rows else tuple(self.bind(each) for each in arguments)
         condition = self.condition(parts["condition"]) if parts.get("condition") is not None else None
         if _ignores_nulls(modified) and values and node.name.lower() in functions.AGGREGATES_OF_NULLS:
             not_null = functions.resolve("not", (functions.resolve("is_null", (functions.settle(values[0]),)),))

@@ -127,10 +127,8 @@ CALLS: Final[dict[str, str]] = {
         list_sort list_distinct""",
     ),
     **_same("write string_split(text, ', '), with the separator as it is", "split regexp_split_to_array"),
-    "mode": "count the values: GROUP BY k, a QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY COUNT(*) DESC, a) = 1",
     **_same("write AVG(a * b) - AVG(a) * AVG(b), which is COVAR_POP, and STDDEV_POP", "corr covar_pop covar_samp"),
     **_same("write it with AVG(a * b), AVG(a), AVG(b) and VAR_POP(a)", "regr_slope regr_intercept regr_r2"),
-    **_same("there is nothing for bits: SUM(a % 2) is how many have the last one", "bit_and bit_or bit_xor"),
     **_same(
         "write ARRAY_AGG(a ORDER BY b), which JSON lines hold as an array",
         "jsonb_agg json_agg json_group_array json_arrayagg jsonb_object_agg json_object_agg json_objectagg",

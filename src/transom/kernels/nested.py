@@ -299,6 +299,14 @@ def unnested(arrays: pa.Array, type_: pa.DataType, outer: bool = False) -> tuple
     return rows, numbers, values_at(type_, data, begins)
 
 
+def most_frequent(arrays: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Of arrays in which equal elements stand together that which is there most often; of several the first."""
+    data, starts = _starts(arrays)
+    begins = np.empty(len(starts), dtype=np.int64)
+    find_most_frequent(data, starts, begins)
+    return values_at(type_, data, begins)
+
+
 def positions(arrays: pa.Array, wanted: pa.Array) -> pa.Array:
     """Where the first element is that equals the wanted value, NULL equal to NULL; 0: nowhere."""
     data, starts = _starts(arrays)
@@ -524,6 +532,34 @@ def find_value(data, starts, wanted, wanted_at, valid, numbers):  # type: ignore
                 if same:
                     numbers[i] = number
                     break
+            at = after
+
+
+@borrowing
+def same_bytes(data, at, other, size):  # type: ignore[no-untyped-def]
+    for j in range(size):
+        if data[at + j] != data[other + j]:
+            return False
+    return True
+
+
+@jit
+def find_most_frequent(data, starts, begins):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        begins[i] = -1
+        if not is_there(data, starts[i]):
+            continue
+        at = starts[i] + 1
+        first = at
+        size = most = count = 0
+        while data[at] != 0:
+            after = behind(data, at)
+            if count == 0 or after - at != size or not same_bytes(data, first, at, size):
+                first, size, count = at, after - at, 0
+            count += 1
+            if count > most:
+                most = count
+                begins[i] = first
             at = after
 
 

@@ -24,7 +24,7 @@ from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.nested_functions import part_type
 from transom.plan.scalar_operators import truth
-from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
+from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_integer, is_number, settle, type_name
 
 Refer = Callable[[AggregateCall], Expression]
 """The value of a call, in the expression around it."""
@@ -290,6 +290,34 @@ def _count_distinct(function: AggregateFunction, written: WrittenAggregate, refe
     return refer(_call("count", written.argument(), True))
 
 
+def _bits(name: OneOf["bit_and", "bit_or", "bit_xor"]) -> Rule:
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value = written.argument()
+        if value.type == NULL:
+            value = coerce(value, INTEGER)
+        if not is_integer(value.type):
+            remedy = f"write {function.name}(CAST(value AS BIGINT))"
+            raise QueryError(f"{function.name} takes whole numbers, not {type_name(value.type)}", remedy=remedy)
+        return refer(AggregateCall(name, value, value.type, written.distinct))
+
+    return rule
+
+
+def _mode(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """Among all values in order, which is how it is the least of several; as PostgreSQL has it, it may be said in
+    WITHIN GROUP."""
+    values = [*written.arguments, *(each.expression for each in written.order)]
+    if len(values) != 1:
+        raise QueryError("MODE takes one value", remedy=f"write {function.usage}")
+    value = settle(values[0])
+    element = cast(value, part_type(value.type))
+    not_null = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+    met = not_null if written.condition is None else Call("and", (written.condition, not_null), BOOLEAN)
+    order = (OrderedBy(element, any(each.descending for each in written.order)),)
+    listed = refer(AggregateCall("array_agg", element, pa.list_(element.type), written.distinct, order, met))
+    return cast(Call("list_mode", (listed,), element.type), value.type)
+
+
 def _deviation(name: OneOf["var_pop", "var_samp"]) -> Rule:
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         return Call("sqrt", (refer(_call(name, written.argument(), written.distinct)),), DOUBLE)
@@ -345,11 +373,16 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("var_pop", "VAR_POP(a)", "variance of all (divided by n), the same way", _computed("var_pop")),
     AggregateFunction("stddev_samp", "STDDEV_SAMP(a)", "square root of VAR_SAMP", _deviation("var_samp"), ("stddev",)),
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
+    AggregateFunction("mode", "MODE(a)", "the value that is there most often; of several the least. Also MODE() WITHIN "
+                      "GROUP (ORDER BY a)", _mode, (), 0, 1),
+    AggregateFunction("bit_and", "BIT_AND(a)", "of whole numbers the bits that all of them have", _bits("bit_and")),
+    AggregateFunction("bit_or", "BIT_OR(a)", "the bits that one of them has", _bits("bit_or")),
+    AggregateFunction("bit_xor", "BIT_XOR(a)", "the bits that an odd number of them has", _bits("bit_xor")),
 )  # fmt: skip
 
 _ORDERED: Final = (
     *("first", "last", "string_agg", "array_agg"),
-    *("percentile_cont", "percentile_disc", "approx_percentile"),
+    *("percentile_cont", "percentile_disc", "approx_percentile", "mode"),
 )
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
@@ -363,7 +396,7 @@ def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) ->
     if definition is None:
         close = difflib.get_close_matches(function.lower(), _BY_NAME, n=2, cutoff=0.3) or ["count", "sum", "avg"]
         raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
-    if not written.arguments and (definition.name != "count" or written.distinct):
+    if not written.arguments and definition.arguments and (definition.name != "count" or written.distinct):
         raise QueryError(f"{definition.name}(*) has no meaning", remedy=f"write {definition.name}(column)")
     if written.arguments and not 0 <= len(written.arguments) - definition.arguments <= definition.optional:
         count = "one argument" if definition.arguments == 1 else f"{definition.arguments} arguments"

@@ -57,6 +57,7 @@ _TREES = {
     "string_agg": loop.LISTED,
     "array_agg": loop.LISTED,
 }
+_BITS = {"bit_and": loop.BIT_AND, "bit_or": loop.BIT_OR, "bit_xor": loop.BIT_XOR}
 ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc", "string_agg", "array_agg")
 """Functions that keep rows in the order of their values; of those, DISTINCT is no matter of pairs."""
 
@@ -400,7 +401,7 @@ class AggregateKernel:
         own = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
         n, *others = own
         nothing = np.zeros_like(n)
-        if loop.SUM_FLOAT <= kind <= loop.VAR_SAMP or kind == loop.BETWEEN:
+        if loop.SUM_FLOAT <= kind <= loop.BIT_XOR or kind == loop.BETWEEN:
             return nothing, nothing, others[0].view(np.uint64), n
         hi, lo, top = (*others, *[nothing] * (3 - len(others)))
         return top, hi, lo.view(np.uint64), n
@@ -521,6 +522,8 @@ class AggregateKernel:
             return cells.averages(pa.types.is_floating(argument_type), scale, top, hi, lo, n)
         if spec.function in ("var_pop", "var_samp", "quantile_cont"):
             return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
+        if spec.function in _BITS:
+            return cells.from_cells(type_, hi, lo, n > 0)
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
@@ -635,6 +638,8 @@ class AggregateKernel:
             elif call.function in ("var_pop", "var_samp"):
                 kind, index = (loop.VAR_POP if call.function == "var_pop" else loop.VAR_SAMP), moments
                 moments += 1
+            elif call.function in _BITS:
+                kind, index = _BITS[call.function], -1
             elif whole:
                 kind, index = loop.SUM_WHOLE, -1
             else:

@@ -90,6 +90,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "struct_pack": nested_values.struct,
     "struct_extract": nested_values.field,
     "list_extract": nested_values.element,
+    "list_mode": nested_values.most_frequent,
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
     "change_zone": zones.change_zone,

@@ -38,6 +38,10 @@ def element(call: Call) -> Kernel:
     return run
 
 
+def most_frequent(call: Call) -> Kernel:
+    return lambda arrays: nested.most_frequent(as_arrays((arrays,))[0], call.type)
+
+
 def length(value: Value) -> Value:
     return nested.lengths(as_arrays((value,))[0])
 
