@@ -18,7 +18,18 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
         "MATCH_RECOGNIZE is not supported",
     ),
     ("SELECT * FROM orders /*+ OPTIONS('scan.startup.mode'='earliest') */", None),
-    ("SELECT PROCTIME()", "there is no function 'proctime'"),
+    ("SELECT PROCTIME()", "PROCTIME() is the time of the rows of one stream"),
+    ("SELECT *, PROCTIME() AS p FROM orders", None),
+    ("SELECT PROCTIME() AS p FROM orders AS a JOIN payments AS b ON a.id = b.order_id", "PROCTIME() is the time of"),
+    ("SELECT PROCTIME() FROM orders JOIN customers ON orders.id = customers.id", None),
+    (
+        "SELECT window_start, COUNT(*) FROM TUMBLE((SELECT *, PROCTIME() AS p FROM orders), p, INTERVAL '1' HOUR) GROUP BY window_start",  # noqa: E501
+        None,
+    ),
+    (
+        "SELECT TUMBLE_START(p, INTERVAL '1' HOUR), COUNT(*) FROM (SELECT *, PROCTIME() AS p FROM orders) AS b GROUP BY TUMBLE(p, INTERVAL '1' HOUR)",  # noqa: E501
+        None,
+    ),
     ("SELECT CURRENT_TIMESTAMP", "functions of the wall clock are not supported, and 'CURRENT_TIMESTAMP' is one"),
     ("SELECT NOW() - INTERVAL '1' HOUR", "functions of the wall clock are not supported, and 'now' is one"),
     ("SELECT LOCALTIMESTAMP", "functions of the wall clock are not supported, and 'LOCALTIMESTAMP' is one"),

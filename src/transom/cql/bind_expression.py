@@ -667,6 +667,8 @@ class ExpressionBinder:
             return self._grouping(node)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
+        if name == "proctime" and not arguments:
+            return self._time_of_row(node)
         if name in _MOVES and len(arguments) == 2:
             return self._resolve(node, _MOVES[name], *(self.bind(argument) for argument in arguments))
         if name == "timestampadd" and len(arguments) == 3:
@@ -696,6 +698,16 @@ class ExpressionBinder:
         if name in _TO_UNITS and len(arguments) == 1:
             return self._resolve(node, "*", unit_interval(_TO_UNITS[name]), self.bind(arguments[0]))
         return self._resolve(node, name, *(self.bind(argument) for argument in arguments))
+
+    def _time_of_row(self, node: exp.Anonymous) -> Expression:
+        """PROCTIME(): when a row of the stream is taken, which here is its own time."""
+        times = [item.time for item in self.scope.inputs if item.time is not None]
+        if len(times) != 1:
+            remedy = f"write {' or '.join(f'{i.alias}.{i.time.name}' for i in self.scope.inputs if i.time)}"
+            if not times:
+                remedy = "write it where FROM has one stream: SELECT *, PROCTIME() AS p FROM s"
+            raise self._error("PROCTIME() is the time of the rows of one stream", node, remedy)
+        return replace(times[0], excerpt=self.context.source.excerpt(node))
 
     def _timestampadd(self, node: exp.Anonymous) -> Expression:
         """TIMESTAMPADD(DAY, n, moment), as Flink has it."""

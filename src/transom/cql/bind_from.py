@@ -14,7 +14,7 @@ from transom.cql import syntax
 from transom.cql.bind_as_of import bind_stream_as_of, pairs_as_of
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_file import bind_file, stem
-from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function
+from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function, own_time
 from transom.cql.bind_window import bind_window
 from transom.cql.context import Context
 from transom.cql.nesting import MAX_CHAIN
@@ -143,7 +143,7 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
         binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=asks)
         conditions = conjuncts(binder.condition(on))
     if (time := join.this.args.get("as_of")) is not None:
-        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context, right.relation)
+        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context)
         pairs = pairs_as_of(stream, spec, right.relation, kind, conjunction(conditions), join, context)
         return Joined((pairs,), (), inputs)
     if kind in ("inner", "cross"):
@@ -390,7 +390,7 @@ def _input(node: exp.Expr, alias: str | None, relation: Relation, hidden: frozen
         for position, column in zip(shown, columns, strict=True):
             names[position] = column.name
     values: list[Expression] = [ColumnRef(i, c.type, n) for i, (c, n) in enumerate(zip(schema, names, strict=True))]
-    return Input(alias, columns_of_row(names, values, hidden))
+    return Input(alias, columns_of_row(names, values, hidden), own_time(relation, context))
 
 
 def _scan(key: str, context: Context) -> Node:

@@ -147,7 +147,6 @@ CALLS: Final[dict[str, str]] = {
         """unix_timestamp current_watermark mz_now localtimestamp getdate sysdate current_row_timestamp
         current_processing_time""",
     ),
-    "proctime": _ARRIVAL,
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
     **_same(_ONE_EACH, "collect collect_list collect_set"),

@@ -537,10 +537,10 @@ def find_value(data, starts, wanted, wanted_at, valid, numbers):  # type: ignore
 
 @borrowing
 def same_bytes(data, at, other, size):  # type: ignore[no-untyped-def]
+    same = True
     for j in range(size):
-        if data[at + j] != data[other + j]:
-            return False
-    return True
+        same = same and data[at + j] == data[other + j]
+    return same
 
 
 @jit

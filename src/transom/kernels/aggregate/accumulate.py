@@ -17,16 +17,16 @@ from transom.kernels.kernel import OPEN_END
 COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP = range(6)
 BIT_AND, BIT_OR, BIT_XOR, LEAST_EVER, GREATEST_EVER = range(6, 11)
 LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(11, 16)
-"""Kinds of calls. Those of bits count how many values have each. MIN and MAX come twice: over rows that never leave, and
-with a heap of the rows alive. The last three have a tree of the rows alive: quantiles between two values, those that are
-one of them, and all rows in order."""
+"""Kinds of calls. Those of bits count how many values have each. MIN and MAX come twice: over rows that never leave,
+and with a heap of the rows alive. The last three have a tree of the rows alive: quantiles between two values, those
+that are one of them, and all rows in order."""
 
 BITS = 64
 
 KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
 """Columns of `calls`: see AggregateKernel.table."""
 
-TOTAL_WORDS = (0, 1, 4, 1, 1, 1, *3 * (1 + BITS,), 3, 3, 1, 1, 0, 0, 1)
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, *(1 + BITS,) * 3, 3, 3, 1, 1, 0, 0, 1)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both; or the bits."""
 
 LAST_WORDS = (1, 1, 4, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
