@@ -63,7 +63,7 @@ from tests.cql.queries import marked, rejected
         ),
         ("SELECT B FROM S NATURAL JOIN T ON TRUE", "NATURAL", "has its condition", "NATURAL JOIN alone"),
         ("SELECT C FROM S SEMI JOIN T ON TRUE", "C", "no column 'C'", "A, B"),
-        ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF", "ASOF JOIN", "ROWS 1"),
+        ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF JOIN T ON TRUE", "ASOF JOIN", "a.ts >= b.ts"),
         ("SELECT 1 FROM S JOIN T", "JOIN", "no condition", "CROSS JOIN"),
         ("SELECT 1 FROM S LEFT T ON TRUE", "T", "JOIN is missing", "write JOIN"),
         ("SELECT 1 FROM S, LATERAL explode(B)", "LATERAL", "LATERAL is for queries", "UNNEST(array)"),

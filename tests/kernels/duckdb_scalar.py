@@ -15,7 +15,7 @@ from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import evaluate
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
-OPERATORS = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+OPERATORS = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||", "&", "|", "<<", ">>"}
 
 
 def sql(expression: Expression) -> str:
@@ -65,6 +65,8 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         return whole
     if name == "not":
         return f"(NOT {arguments[0]})"
+    if name == "~":
+        return f"(~{arguments[0]})"
     if name == "negate":
         return f"(-({arguments[0]}))"
     if name == "is_null":

@@ -124,6 +124,7 @@ KINDS: dict[str, list[pa.DataType]] = {
     "number": NUMBERS,
     "whole": [TINYINT, SMALLINT, INTEGER, BIGINT, HUGEINT],
     "int": [TINYINT, SMALLINT, INTEGER],
+    "small": [TINYINT, SMALLINT, INTEGER, BIGINT],
     "text": [VARCHAR],
     "bool": [BOOLEAN],
     "date": [DATE],
@@ -141,6 +142,10 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "//": [("whole", "whole")],
     "%": [("number", "number")],
     "negate": [("number",)],
+    **{name: [("small", "small"), ("int", "int")] for name in ("&", "|", "xor")},
+    "~": [("small",)],
+    "<<": [("small", "index"), ("int", "int")],
+    ">>": [("small", "index"), ("int", "int")],
     **{name: [("number", "number"), ("same", "same"), ("moment", "moment"), ("any", "any")] for name in
        ("=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "nullif")},
     "in": [("number", "number", "number"), ("same", "constant", "constant", "constant"), ("same", "same")],
@@ -209,6 +214,8 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     **{name: [("json",), ("json", "path"), ("json_text", "path")] for name in ("json_array_length", "json_type")},
     "list_value": [("same", "same"), ("number", "number", "number"), ("array", "array")],
     "struct_pack": [("field", "any"), ("field", "any", "other_field", "any")],
+    **{name: [("index",), ("index", "index"), ("index", "index", "index"), ("index", "months")] for name in
+       ("range", "generate_series")},
     "list_extract": [("array", "index"), ("array", "int")],
     "struct_extract": [("struct", "field"), ("struct", "other_field")],
     "array_length": [("array",)],

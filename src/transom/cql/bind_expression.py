@@ -12,7 +12,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested, sql_name
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    JSON,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    is_array,
+    is_nested,
+    sql_name,
+)
 from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankFunction, RankRef, SortValue
@@ -54,22 +65,19 @@ _TO_UNITS: Final = {
 _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.DPipe: "||",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.NullSafeEQ: "is_not_distinct",
+    exp.NullSafeEQ: "is_not_distinct", exp.Pow: "power",
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 
 _VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value", "nth_value")
 _COLLECTING: Final = ("string_agg", "array_agg")
 _COUNT: Final = AggregateCall("count", None, BIGINT)
 _TO_PEERS: Final = OverFrame(None, 0, peers=True)
+_NONE: Final = Literal(0, BIGINT)
 _MOST_PLACES: Final = 10**9
 _FARTHEST: Final = 10**16
 _GROUPINGS: Final = ("grouping", "grouping_id")
 
-_BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
-_FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
-    exp.BitwiseLeftShift: ("<<", _BITS),
-    exp.BitwiseRightShift: (">>", _BITS),
-}
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -115,15 +123,6 @@ class _Seen:
     no_nulls: bool
 
 
-def _any_of(node: exp.Expr) -> list[exp.Expr] | None:
-    """The elements of ANY(ARRAY[a, b]), which are those of IN (a, b)."""
-    if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("any", "some") or len(node.expressions) != 1:
-        return None
-    (array,) = node.expressions
-    written = isinstance(array, exp.Anonymous) and array.name.lower() == "list_value"
-    return array.expressions if written and array.expressions else None
-
-
 def _ignores_nulls(modified: syntax.ModifiedCall | None) -> bool:
     nulls = None if modified is None else modified.args.get("nulls")
     return nulls is not None and nulls.name == "IGNORE"
@@ -155,8 +154,7 @@ class ExpressionBinder:
         elif kind in _HANDLERS:
             bound = _HANDLERS[kind](self, node)
         else:
-            what, remedy = _FOREIGN.get(kind, ("this", "write it with the operators and functions"))
-            raise self._error(f"{what} is not part of the language", node, remedy)
+            raise self._error("this is not part of the language", node, "write it with the operators and functions")
         if bound.excerpt is None:
             bound = replace(bound, excerpt=self.context.source.excerpt(node))
         return check_expression(bound, self.context.measure, node, self.context.source)
@@ -295,8 +293,6 @@ class ExpressionBinder:
             raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
         if isinstance(right, syntax.Quantified) and isinstance(node, _COMPARISONS):
             return self._compared(node, function, right)
-        if isinstance(node, exp.EQ) and (elements := _any_of(right)) is not None:
-            return self._resolve(node, "in", self.bind(left), *(self.bind(element) for element in elements))
         return self._resolve(node, function, self.bind(left), self.bind(right))
 
     def _connected(self, node: exp.Expr) -> Expression:
@@ -333,9 +329,14 @@ class ExpressionBinder:
         return self._resolve(node, "not", answer) if node.args.get("negate") else answer
 
     def _between(self, node: exp.Between) -> Expression:
-        value = self.bind(node.this)
-        low = self._resolve(node, ">=", value, self.bind(node.args["low"]))
-        high = self._resolve(node, "<=", value, self.bind(node.args["high"]))
+        value, low, high = (self.bind(each) for each in (node.this, node.args["low"], node.args["high"]))
+        if node.args.get("symmetric"):
+            either_way = (self._within(node, value, *ends) for ends in ((low, high), (high, low)))
+            return self._resolve(node, "or", *either_way)
+        return self._within(node, value, low, high)
+
+    def _within(self, node: exp.Expr, value: Expression, least: Expression, most: Expression) -> Expression:
+        low, high = self._resolve(node, ">=", value, least), self._resolve(node, "<=", value, most)
         return self._resolve(node, "and", low, high)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None = None) -> Expression:
@@ -408,7 +409,9 @@ class ExpressionBinder:
         return InQuery(value, relation)
 
     def _compared(self, node: exp.Expr, function: str, rows: syntax.Quantified) -> Expression:
-        """A comparison with ANY or ALL rows of a query."""
+        """A comparison with ANY or ALL rows of a query, or elements of an array."""
+        if (array := rows.args.get("array")) is not None:
+            return self._among(node, function, rows, array)
         self._need_sub_queries(node)
         query = self.context.bind_relation(rows.args["query"], self.scope, rows.name)
         value = self.bind(node.this)
@@ -416,6 +419,29 @@ class ExpressionBinder:
             if rows.name == "ALL":
                 return every_row(value, query, lambda left, right: self._resolve(node, function, left, right))
             return some_row((value,), query, lambda left, right: self._resolve(node, function, left, right))
+
+    def _among(self, node: exp.Expr, function: str, rows: syntax.Quantified, array: exp.Expr) -> Expression:
+        """a = ANY (array), and a <> ALL (array): unknown where only a NULL could be it; NULL has no elements."""
+        if (function, rows.name) not in (("=", "ANY"), ("=", "SOME"), ("<>", "ALL")):
+            remedy = "write a = ANY (array), a <> ALL (array), or compare with a query: a > ALL (SELECT ..)"
+            raise self._error(f"{function} {rows.name} is not for arrays", rows, remedy)
+        value = self.bind(node.this)
+        if isinstance(array, exp.Anonymous) and array.name.lower() == "list_value" and array.expressions:
+            found = self._resolve(node, "in", value, *map(self.bind, array.expressions))
+        else:
+            elements = self.bind(array)
+            there = self._resolve(node, "list_contains", elements, value)
+            if not is_array(elements.type):
+                raise self._error(f"{rows.name} takes a query or an array", array, "write a = b for one value")
+            nothing = Literal(None, elements.type.value_type)
+            with self.context.at(node):
+                count = self._resolve(node, "coalesce", self._resolve(node, "array_length", elements), _NONE)
+                empty = self._resolve(node, "=", count, _NONE)
+                where = self._resolve(node, "list_position", elements, nothing)
+                unknown = self._resolve(node, "not", self._resolve(node, "is_null", where))
+                answers = (Literal(False, BOOLEAN), Literal(True, BOOLEAN), Literal(None, BOOLEAN))
+                found = functions.case((empty, there, unknown), answers, there)
+        return found if function == "=" else self._resolve(node, "not", found)
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
         self._need_sub_queries(node)
@@ -679,6 +705,8 @@ class ExpressionBinder:
             return self._resolve(node, "time_bucket", *(self.bind(each) for each in arguments))
         if name == "timestampdiff" and len(arguments) == 3:
             return self._timestampdiff(node)
+        if name == "row" and len(arguments) > 1:
+            return self._tuple(node)
         if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):
             raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
@@ -816,6 +844,7 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not,
     exp.Neg: ExpressionBinder._negate,
+    exp.BitwiseNot: lambda binder, node: binder._resolve(node, "~", binder.bind(node.this)),
     exp.NullSafeNEQ: ExpressionBinder._distinct_from,
     exp.Is: ExpressionBinder._is,
     exp.Between: ExpressionBinder._between,

@@ -28,7 +28,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("WINDOW", "HOPPING"): ("WINDOW HOPPING", "write FROM s [RANGE 1 HOUR SLIDE 10 MINUTES]"),
     ("WINDOW", "SESSION"): ("WINDOW SESSION", _WINDOW),
     ("WINDOW",): ("the WINDOW clause", _NO_OVER),
-    ("EMIT", "CHANGES"): ("EMIT CHANGES", _CHANGES),
     ("EMIT", "FINAL"): ("EMIT FINAL", _CHANGES),
     ("EMIT", "ON"): ("EMIT ON WINDOW CLOSE", "write [RANGE .. SLIDE ..], whose answer changes when a window closes"),
     ("PARTITION", "BY"): ("PARTITION BY behind FROM", "write it in the window: FROM s [PARTITION BY k ROWS 10]"),
@@ -47,7 +46,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("ALL", "("): ("ALL", "compare with MAX or MIN: a > (every b) is a > MAX(b)"),
     ("TOP",): ("TOP", "write ORDER BY a LIMIT 10 behind the query"),
     ("MINUS", "SELECT"): ("MINUS", "write EXCEPT"),
-    ("SYMMETRIC",): ("SYMMETRIC", "write BETWEEN least(a, b) AND greatest(a, b)"),
     ("OVERLAPS",): ("OVERLAPS", "write a.start < b.stop AND b.start < a.stop"),
     ("STREAM", "*"): ("SELECT STREAM", "write SELECT ISTREAM *, or leave STREAM out"),
     ("CROSS", "APPLY"): ("CROSS APPLY", "write CROSS JOIN LATERAL (SELECT ..) AS b"),
@@ -61,9 +59,6 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("#",): ("#", "write json -> '$.a.b', or json ->> '$.a.b' for a text"),
     (":",): (":", "write CAST(a AS type) for a cast, and the name of a function alone"),
     ("~",): ("~", "write regexp_matches(text, 'pattern')"),
-    ("^",): ("^", "write power(a, b)"),
-    ("&",): ("&", "there are no operators on bits: write a // 4 % 2 for a bit"),
-    ("|",): ("|", "there are no operators on bits; || joins texts"),
     ("`",): ("`", 'names stand in "double quotes"'),
 }
 """Words that may stand where something else is expected: what they are, and what to write."""
@@ -171,7 +166,7 @@ CALLS: Final[dict[str, str]] = {
     "sort_array": "write ARRAY_AGG(a ORDER BY a), whose elements are in order",
     "width_bucket": "write least(greatest(floor((x - low) / width) + 1, 0), n + 1)",
     **_same("write the character itself, in quotes", "chr char unichr"),
-    "row": "write {'a': 1, 'b': 2}: fields have names",
+    "row": "write (a, b), or {'a': 1} for one field",
     "nvl2": "write CASE WHEN a IS NOT NULL THEN b ELSE c END",
     "isnull": "write a IS NULL, or coalesce(a, b)",
     "decode": "write CASE a WHEN 1 THEN 'x' ELSE 'y' END",
@@ -190,7 +185,6 @@ CALLS: Final[dict[str, str]] = {
         "write FROM 'rows.csv', with the path alone",
         "read_csv read_parquet read_json read_csv_auto parquet_scan",
     ),
-    **_same("put the numbers into a table, or write UNNEST([1, 2, 3]) AS u(x)", "range generate_series"),
 }
 """Functions of others."""
 

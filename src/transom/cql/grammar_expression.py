@@ -109,11 +109,10 @@ def read_case(reader: Reader) -> exp.Expr:
 
 
 def read_between(reader: Reader, this: exp.Expr | None) -> exp.Expr:
-    if reader.at("SYMMETRIC"):
-        reject_clause(reader)
+    symmetric = reader.take("SYMMETRIC")
     low = _operand(reader)
     reader.need("AND")
-    return exp.Between(this=_before(reader, this), low=low, high=_operand(reader))
+    return exp.Between(this=_before(reader, this), low=low, high=_operand(reader), symmetric=symmetric)
 
 
 def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
@@ -181,6 +180,9 @@ _WINDOWS: Final = ("RANGE", "ROWS", "NOW", "PARTITION", "SESSION")
 def read_nested(reader: Reader) -> exp.Expr | None:
     """[a, b], ARRAY[a, b] or {'a': x, 'b': y}."""
     start = reader.word()
+    if reader.at("ARRAY", "(") and start.kind == "name" and at_query(reader, 2):
+        remedy = "write (SELECT ARRAY_AGG(a ORDER BY b) FROM ..), which is NULL where there are no rows"
+        reader.reject("ARRAY of a query is not supported", remedy, start)
     if reader.at("MAP", "[") or reader.at("MAP", "{"):
         reader.reject("a MAP is not supported", TYPES["MAP"], start)
     if start.kind == "symbol" and start.text == "{":
@@ -248,6 +250,12 @@ def read_call(reader: Reader) -> exp.Expr | None:
         if at_query(reader):
             query = reader.wrapped(lambda: read_query(reader))
             return reader.spanned(syntax.Quantified(this=start.capitals, query=query), start)
+        if reader.word(-2).kind == "symbol" and reader.word(-2).text in ("=", "==", "<>", "!=", "<", "<=", ">", ">="):
+            array, *others = reader.wrapped(lambda: reader.listed(reader.value))
+            if others:
+                what = f"{start.capitals} takes a query or an array"
+                reader.reject(what, "write a = ANY (ARRAY[1, 2]), or a IN (1, 2)", start)
+            return reader.spanned(syntax.Quantified(this=start.capitals, array=array), start)
         reader.skip(-1)
     named = start.is_name or start.capitals in ("LEFT", "RIGHT", "EXISTS")
     if not named or reader.word(1).text != "(" or reader.word(1).kind != "symbol":

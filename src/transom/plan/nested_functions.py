@@ -123,6 +123,17 @@ def _searched(function: Function, arguments: Arguments) -> Expression:
     )
 
 
+def _series(function: Function, arguments: Arguments) -> Expression:
+    """From the first number to the second, by steps of the third."""
+    if all(a.type == NULL or is_integer(a.type) for a in arguments):
+        numbers = tuple(coerce(a, BIGINT) for a in arguments)
+        if len(numbers) == 1:
+            numbers = (Literal(0, BIGINT), *numbers)
+        step = numbers[2] if len(numbers) > 2 else Literal(1, BIGINT)
+        return Call(function.name, (*numbers[:2], step), pa.list_(BIGINT))
+    raise misfit(function, arguments, f"write {function.usage} with whole numbers")
+
+
 def _split(function: Function, arguments: Arguments) -> Expression:
     if any(each.type not in (VARCHAR, NULL) for each in arguments):
         raise misfit(function, arguments, f"write {function.usage}; cast what is no text to VARCHAR")
@@ -149,6 +160,10 @@ NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
              ("cardinality",)),
     Function("list_contains", "list_contains(array, value)", "whether an element equals the value", 2, 2, _searched,
              ("list_has", "array_has", "array_contains")),
+    Function("range", "range([start,] stop[, step])", "the array of the whole numbers from the start, or 0, to before "
+             "the stop", 1, 3, _series),
+    Function("generate_series", "generate_series([start,] stop[, step])", "the same with the stop itself", 1, 3,
+             _series),
     Function("string_split", "string_split(text, separator)", "the array of the parts between separators, of an empty "
              "one all characters", 2, 2, _split, ("str_split", "string_to_array")),
     Function("array_to_string", "array_to_string(array, separator)", "all elements as one text; NULL is left out", 2,

@@ -42,8 +42,9 @@ from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
 
-_SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
-                "lower": text.lower, "length": text.length, "ascii": text.ascii, "right": text.right,
+_SAME: Final = {**numbers.DOUBLE_FUNCTIONS, **arithmetic.BITS, "not": pc.invert, "is_null": pc.is_null,
+                "upper": text.upper, "lower": text.lower, "length": text.length, "ascii": text.ascii,
+                "right": text.right,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
                 "array_element": nested_values.as_element, "string_split": nested_values.split,
@@ -54,6 +55,7 @@ _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_n
 _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "negate", "abs"), arithmetic.arithmetic),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), comparison.comparison),
+    **dict.fromkeys(("<<", ">>"), arithmetic.shift),
     "is_not_distinct": comparison.is_not_distinct,
     "sort_key": sort_key.sort_key,
     "in": comparison.is_in,
@@ -90,6 +92,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "struct_pack": nested_values.struct,
     "struct_extract": nested_values.field,
     "list_extract": nested_values.element,
+    **dict.fromkeys(("range", "generate_series"), nested_values.series),
     "list_mode": nested_values.most_frequent,
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
@@ -323,9 +326,9 @@ def _may_fail(node: Expression) -> bool:
 
 
 _FAILING: Final = {
-    "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
-    "change_zone", "json_extract", "json_extract_string", "json_value", "json_array_length", "json_type",
-    "unless_failed",
+    "<<", "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date",
+    "time_bucket", "change_zone", "range", "generate_series", "json_extract", "json_extract_string", "json_value",
+    "json_array_length", "json_type", "unless_failed",
 }  # fmt: skip
 
 

@@ -38,12 +38,33 @@ from transom.plan.python_function import PythonCall, PythonFunction
 
 Columns = Sequence[str]
 
-_INFIX: Final = ("+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||")
+_INFIX: Final = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "and",
+    "or",
+    "||",
+    "&",
+    "|",
+    "<<",
+    ">>",
+)
 
 # Where DuckDB spells it otherwise, or parses the name in a way of its own.
 _TEMPLATES: Final = {
     "not": "(NOT {0})",
     "negate": "(- {0})",
+    "~": "(~ {0})",
     "is_null": "({0} IS NULL)",
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})",
     "add_interval": "({0} + to_microseconds({1}))",
