@@ -186,7 +186,6 @@ def test_long_chains_are_one_call(word: str) -> None:
         ("(big, ts - ts)", "no INTERVAL within arrays and structs", "epoch(later - earlier)"),
         ("big[1]", "is no array", "FROM S [ROWS 10]"),
         ("big[ROWS 10]", "a window can only follow", "FROM S [ROWS 10]"),
-        ("[1, 2][1:2]", "a slice of an array", "a[1]"),
         ("[1, DATE '2024-05-01']", "cannot mix INTEGER and DATE", "CAST"),
         ("{'a': 1, 'A': 2}", "one field", "different names"),
         ("{'a': 1}.b", "no field 'b'", "the fields are a"),

@@ -81,6 +81,8 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         if name == "struct_pack":
             arguments = [f"{field} := {a}" for field, a in zip(call.type.names, arguments, strict=True)]
         return f"{name}({', '.join(arguments)})"
+    if name == "list_distinct":
+        return f"list_sort(list_distinct({arguments[0]}))"
     if name == "array_length":
         return f"len({arguments[0]})"
     if name in ("like", "ilike"):

@@ -216,6 +216,13 @@ TAKES: dict[str, list[tuple[str, ...]]] = {
     "struct_pack": [("field", "any"), ("field", "any", "other_field", "any")],
     **{name: [("index",), ("index", "index"), ("index", "index", "index"), ("index", "months")] for name in
        ("range", "generate_series")},
+    "list_slice": [("array", "index", "index"), ("array", "int", "index")],
+    "list_concat": [("array", "array"), ("array", "array", "array")],
+    **{name: [("array",)] for name in ("list_sort", "list_distinct", "list_reverse", "list_min", "list_max")},
+    "list_append": [("array", "int"), ("array", "number")],
+    "list_prepend": [("int", "array")],
+    "strlen": [("text",)],
+    "translate": [("text", "characters", "characters"), ("text", "text", "text")],
     "list_extract": [("array", "index"), ("array", "int")],
     "struct_extract": [("struct", "field"), ("struct", "other_field")],
     "array_length": [("array",)],

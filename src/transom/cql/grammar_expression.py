@@ -217,14 +217,21 @@ def _struct(pairs: list[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
     return syntax.StructValue(names=[name for name, _ in pairs], expressions=[value for _, value in pairs])
 
 
+_BEHIND_ALL: Final = 2**62
+
+
 def read_part(reader: Reader, this: exp.Expr) -> exp.Expr:
-    """value[index]."""
+    """value[index], or value[from:to]."""
     start = reader.word()
     _reject_window(reader)
     reader.skip()
-    index = reader.value()
-    if reader.at(":"):
-        reader.reject("a slice of an array is not supported", "write the elements: [a[1], a[2]]")
+    index = exp.Literal.number(1) if reader.at(":") else reader.value()
+    if reader.take(":"):
+        last = exp.Literal.number(_BEHIND_ALL) if reader.at("]") else reader.value()
+        reader.need("]")
+        cut = reader.spanned(_call("list_slice", [this, index, last]), start)
+        cut.meta["start"] = this.meta.get("start", start.start)
+        return cut
     reader.need("]")
     subscript = reader.spanned(syntax.Subscript(this=this, index=index), start)
     subscript.meta["start"] = this.meta.get("start", start.start)

@@ -158,7 +158,11 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         if within:
             _one_ordered(function, written)
-            value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
+            value = written.order[0].expression
+            if _is_unknown(written.arguments[0]):
+                nothing = Literal(None, DOUBLE if name == "quantile_cont" else settle(value).type)
+                return refer(_call("max", nothing))
+            fraction = _fraction(function, written.arguments[0])
         else:
             value, many = written.arguments[:2]
             if isinstance(many, Call) and many.function == "list_value" and many.arguments:
@@ -261,6 +265,13 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
     value = cast(value, part_type(value.type))
     type_ = pa.list_(value.type)
     return refer(AggregateCall("array_agg", value, type_, written.distinct, order, written.condition))
+
+
+def _is_unknown(value: Expression) -> bool:
+    """Whether it is NULL in whatever is computed with it."""
+    if isinstance(value, Call) and value.function in _EXACT:
+        return any(map(_is_unknown, value.arguments))
+    return isinstance(value, Literal) and value.value is None
 
 
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:

@@ -48,7 +48,9 @@ _SAME: Final = {**numbers.DOUBLE_FUNCTIONS, **arithmetic.BITS, "not": pc.invert,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
                 "array_element": nested_values.as_element, "string_split": nested_values.split,
-                "array_to_string": nested_values.joined,
+                "array_to_string": nested_values.joined, "list_concat": nested_values.concatenated,
+                "list_reverse": nested_values.reversed_elements, "list_slice": nested_values.sliced,
+                "translate": text.translate, "strlen": text.bytes_of,
                 "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
@@ -93,6 +95,7 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "struct_extract": nested_values.field,
     "list_extract": nested_values.element,
     **dict.fromkeys(("range", "generate_series"), nested_values.series),
+    **dict.fromkeys(("list_sort", "list_distinct"), nested_values.sorted_elements),
     "list_mode": nested_values.most_frequent,
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
@@ -106,8 +109,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
-    "list_value", "struct_pack", "list_position", "array_element", "string_split", "array_to_string", "unless_failed",
-    "var_pop_of_sums", "var_samp_of_sums",
+    "list_value", "struct_pack", "list_position", "list_concat", "array_element", "string_split", "array_to_string",
+    "unless_failed", "var_pop_of_sums", "var_samp_of_sums",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 

@@ -46,6 +46,23 @@ def most_frequent(call: Call) -> Kernel:
     return lambda arrays: nested.most_frequent(as_arrays((arrays,))[0], call.type)
 
 
+def concatenated(*arrays: Value) -> Value:
+    return nested.joined(as_arrays(arrays))
+
+
+def reversed_elements(array: Value) -> Value:
+    return nested.reversed_elements(as_arrays((array,))[0])
+
+
+def sorted_elements(call: Call) -> Kernel:
+    once = call.function == "list_distinct"
+    return lambda array: nested.sorted_elements(as_arrays((array,))[0], once)
+
+
+def sliced(*values: Value) -> Value:
+    return nested.elements_between(*as_arrays(values))
+
+
 def length(value: Value) -> Value:
     return nested.lengths(as_arrays((value,))[0])
 

@@ -71,6 +71,7 @@ _TEMPLATES: Final = {
     "add_months": "({0} + (to_months(CAST({1} AS INTEGER)) + to_microseconds({2})))",
     "position": "strpos({0}, {1})",
     "array_length": "len({0})",
+    "list_distinct": "list_sort(list_distinct({0}))",
     "split_index": "CASE WHEN {1} IS NOT NULL AND {2} BETWEEN 0 AND 2147483647"
     " THEN list_extract(string_split({0}, {1}), {2} + 1) END",
     "change_zone": "timezone({2}, timezone({1}, {0}))",
