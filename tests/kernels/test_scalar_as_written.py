@@ -179,7 +179,8 @@ WHOLE = ("0", "1", "-1", "7", "NULL", "10000000000000000000000000000000000000")
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "number": (*WHOLE, "0.1", "2.5", "1e3", "1e308", "9223372036854775808", "99999999999999999999.5",
                "0.0000000000000000000000000000000000001", "-99999999999999999999999999999999999999"),
-    "whole": WHOLE, "int": WHOLE[:5], "small": WHOLE[:5], "text": ("''", "'a'", "'1'", "'À'", "NULL"), "bool": ("TRUE", "NULL"),
+    "whole": WHOLE, "int": WHOLE[:5],
+    "small": WHOLE[:5], "text": ("''", "'a'", "'1'", "'À'", "NULL"), "bool": ("TRUE", "NULL"),
     "date": ("DATE '2020-02-29'", "NULL"), "moment": ("TIMESTAMP '1969-12-31 23:59:59.5'", "NULL"),
     "pattern": ("'%a%'", "'_'", "NULL"), "escape": ("'!'",), "characters": ("''", "'a'", "'👍'", "NULL"),
     "places": ("0", "-1", "2", "30", "NULL"), "part": ("'day'", "'hour'"), "micros": ("1",),

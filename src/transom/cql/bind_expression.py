@@ -427,7 +427,7 @@ class ExpressionBinder:
             raise self._error(f"{function} {rows.name} is not for arrays", rows, remedy)
         value = self.bind(node.this)
         if isinstance(array, exp.Anonymous) and array.name.lower() == "list_value" and array.expressions:
-            found = self._resolve(node, "in", value, *map(self.bind, array.expressions))
+            contained = self._resolve(node, "in", value, *map(self.bind, array.expressions))
         else:
             elements = self.bind(array)
             there = self._resolve(node, "list_contains", elements, value)
@@ -440,8 +440,8 @@ class ExpressionBinder:
                 where = self._resolve(node, "list_position", elements, nothing)
                 unknown = self._resolve(node, "not", self._resolve(node, "is_null", where))
                 answers = (Literal(False, BOOLEAN), Literal(True, BOOLEAN), Literal(None, BOOLEAN))
-                found = functions.case((empty, there, unknown), answers, there)
-        return found if function == "=" else self._resolve(node, "not", found)
+                contained = functions.case((empty, there, unknown), answers, there)
+        return contained if function == "=" else self._resolve(node, "not", contained)
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
         self._need_sub_queries(node)
