@@ -72,6 +72,9 @@ class Aggregates(Generator):
                 options += [(f"MEDIAN({once}{name})", "float"), (self.between(once, name, q), "float")]
                 summed = "float" if type_ == "float" else "decimal"
                 options += [(f"SUM({once}{name})", summed), (f"AVG({once}{name})", "float")]
+                second = self.pick([c.name for c in columns if c.type in _NUMBERS])
+                pair = self.pick(("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_R2"))
+                options += 2 * [(f"{pair}({name}, {second})", "float")]
                 spread = self.pick(("VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"))
                 options += 3 * [(f"{spread}({once}{name})", "float")]
             call, type_ = self.pick(options)

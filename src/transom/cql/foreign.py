@@ -121,8 +121,6 @@ CALLS: Final[dict[str, str]] = {
         """explode posexplode unnest flatten array map struct element_at list_transform transform""",
     ),
     **_same("write string_split(text, ', '), with the separator as it is", "split regexp_split_to_array"),
-    **_same("write AVG(a * b) - AVG(a) * AVG(b), which is COVAR_POP, and STDDEV_POP", "corr covar_pop covar_samp"),
-    **_same("write it with AVG(a * b), AVG(a), AVG(b) and VAR_POP(a)", "regr_slope regr_intercept regr_r2"),
     **_same(
         "write ARRAY_AGG(a ORDER BY b), which JSON lines hold as an array",
         "jsonb_agg json_agg json_group_array json_arrayagg jsonb_object_agg json_object_agg json_objectagg",

@@ -329,6 +329,92 @@ def _mode(function: AggregateFunction, written: WrittenAggregate, refer: Refer) 
     return cast(Call("list_mode", (listed,), element.type), value.type)
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """What two values come to over the rows in which neither is NULL, as the standard has it: y first.
+
+    All of it is made of covariances, variances, averages and counts, which depend on the values alone.
+    """
+
+    function: AggregateFunction
+    written: WrittenAggregate
+    refer: Refer
+
+    @property
+    def y(self) -> Expression:
+        return self._both(self._numbers[0])
+
+    @property
+    def x(self) -> Expression:
+        return self._both(self._numbers[1])
+
+    @property
+    def _numbers(self) -> tuple[Expression, Expression]:
+        y, x = (coerce(each, DOUBLE) if each.type == NULL else settle(each) for each in self.written.arguments)
+        name = self.function.name.upper()
+        for each in (y, x):
+            if not is_number(each.type):
+                remedy = f"write {name}(CAST(a AS DOUBLE), CAST(b AS DOUBLE))"
+                raise QueryError(f"{name} takes numbers, not {type_name(each.type)}", remedy=remedy)
+        if self.written.distinct:
+            raise QueryError(f"{name} is not DISTINCT", remedy="leave DISTINCT out")
+        if any(is_float(each.type) for each in (y, x)):
+            y, x = coerce(y, DOUBLE), coerce(x, DOUBLE)
+        return y, x
+
+    def _both(self, value: Expression) -> Expression:
+        there = tuple(
+            Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in map(settle, self.written.arguments)
+        )
+        met = there if self.written.condition is None else (self.written.condition, *there)
+        return Case((Call("and", met, BOOLEAN),), (value,), Literal(None, value.type))
+
+    def count(self) -> Expression:
+        return self.refer(_call("count", self.x))
+
+    def average(self, value: Expression) -> Expression:
+        return self.refer(_call("avg", value))
+
+    def variance(self, value: Expression, name: OneOf["var_pop", "var_samp"] = "var_pop") -> Expression:
+        return self.refer(_call(name, value))
+
+    def covariance(self, name: OneOf["covar_pop", "covar_samp"] = "covar_pop") -> Expression:
+        return self.refer(AggregateCall(name, self.y, DOUBLE, other=self.x))
+
+
+def _doubles(function: str, left: Expression, right: Expression) -> Expression:
+    return Call(function, (coerce(left, DOUBLE), coerce(right, DOUBLE)), DOUBLE)
+
+
+def _is_zero(value: Expression) -> Expression:
+    return Call("=", (value, Literal(0.0, DOUBLE)), BOOLEAN)
+
+
+def _correlation(pairs: _Pairs) -> Expression:
+    spread = _doubles("*", pairs.variance(pairs.y), pairs.variance(pairs.x))
+    return _doubles("/", pairs.covariance(), Call("sqrt", (spread,), DOUBLE))
+
+
+def _slope(pairs: _Pairs) -> Expression:
+    return _doubles("/", pairs.covariance(), pairs.variance(pairs.x))
+
+
+def _intercept(pairs: _Pairs) -> Expression:
+    on_line = _doubles("*", _slope(pairs), pairs.average(pairs.x))
+    nothing = Literal(None, DOUBLE)
+    return Case((_is_zero(pairs.variance(pairs.x)),), (nothing,), _doubles("-", pairs.average(pairs.y), on_line))
+
+
+def _explained(pairs: _Pairs) -> Expression:
+    squared = _doubles("*", _correlation(pairs), _correlation(pairs))
+    flat = tuple(_is_zero(pairs.variance(each)) for each in (pairs.x, pairs.y))
+    return Case(flat, (Literal(None, DOUBLE), Literal(1.0, DOUBLE)), squared)
+
+
+def _of_pairs(value: Callable[[_Pairs], Expression]) -> Rule:
+    return lambda function, written, refer: value(_Pairs(function, written, refer))
+
+
 def _deviation(name: OneOf["var_pop", "var_samp"]) -> Rule:
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         return Call("sqrt", (refer(_call(name, written.argument(), written.distinct)),), DOUBLE)
@@ -389,6 +475,30 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("bit_and", "BIT_AND(a)", "of whole numbers the bits that all of them have", _bits("bit_and")),
     AggregateFunction("bit_or", "BIT_OR(a)", "the bits that one of them has", _bits("bit_or")),
     AggregateFunction("bit_xor", "BIT_XOR(a)", "the bits that an odd number of them has", _bits("bit_xor")),
+    AggregateFunction("covar_pop", "COVAR_POP(a, b)", "covariance of all rows in which neither is NULL, a DOUBLE. "
+                      "From the exact sums, rounded once", _of_pairs(_Pairs.covariance), (), 2),
+    AggregateFunction("covar_samp", "COVAR_SAMP(a, b)", "that of a sample; of one row NULL",
+                      _of_pairs(lambda pairs: pairs.covariance("covar_samp")), (), 2),
+    AggregateFunction("corr", "CORR(a, b)", "correlation: COVAR_POP divided by both standard deviations; NaN where one "
+                      "of these is 0", _of_pairs(_correlation), (), 2),
+    AggregateFunction("regr_count", "REGR_COUNT(b, a)", "rows in which neither is NULL. Over nothing 0",
+                      _of_pairs(_Pairs.count), (), 2),
+    AggregateFunction("regr_avgx", "REGR_AVGX(b, a)", "average of `a` over these",
+                      _of_pairs(lambda pairs: pairs.average(pairs.x)), (), 2),
+    AggregateFunction("regr_avgy", "REGR_AVGY(b, a)", "average of `b` over these",
+                      _of_pairs(lambda pairs: pairs.average(pairs.y)), (), 2),
+    AggregateFunction("regr_sxx", "REGR_SXX(b, a)", "VAR_POP(a) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.variance(pairs.x), pairs.count())), (), 2),
+    AggregateFunction("regr_syy", "REGR_SYY(b, a)", "VAR_POP(b) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.variance(pairs.y), pairs.count())), (), 2),
+    AggregateFunction("regr_sxy", "REGR_SXY(b, a)", "COVAR_POP(b, a) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.covariance(), pairs.count())), (), 2),
+    AggregateFunction("regr_slope", "REGR_SLOPE(b, a)", "slope of the line that fits `b` best where `a` is known",
+                      _of_pairs(_slope), (), 2),
+    AggregateFunction("regr_intercept", "REGR_INTERCEPT(b, a)", "`b` on that line where `a` is 0",
+                      _of_pairs(_intercept), (), 2),
+    AggregateFunction("regr_r2", "REGR_R2(b, a)", "how much of the variance of `b` the line explains: CORR squared",
+                      _of_pairs(_explained), (), 2),
 )  # fmt: skip
 
 _ORDERED: Final = (

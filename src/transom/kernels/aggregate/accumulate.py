@@ -10,26 +10,26 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.aggregate import exact_sum, exact_variance, ordered, ranked
+from transom.kernels.aggregate import exact_covariance, exact_sum, exact_variance, ordered, ranked
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import OPEN_END
 
-COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP = range(6)
-BIT_AND, BIT_OR, BIT_XOR, LEAST_EVER, GREATEST_EVER = range(6, 11)
-LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(11, 16)
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, COVAR_POP, COVAR_SAMP = range(8)
+BIT_AND, BIT_OR, BIT_XOR, LEAST_EVER, GREATEST_EVER = range(8, 13)
+LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(13, 18)
 """Kinds of calls. Those of bits count how many values have each. MIN and MAX come twice: over rows that never leave,
 and with a heap of the rows alive. The last three have a tree of the rows alive: quantiles between two values, those
 that are one of them, and all rows in order."""
 
 BITS = 64
 
-KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
+KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, OTHER, TOTAL, LAST = range(12)
 """Columns of `calls`: see AggregateKernel.table."""
 
-TOTAL_WORDS = (0, 1, 4, 1, 1, 1, *(1 + BITS,) * 3, 3, 3, 1, 1, 0, 0, 1)
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 1, 1, *(1 + BITS,) * 3, 3, 3, 1, 1, 0, 0, 1)
 """Of a group each kind has so many: the count, then the high and the low word, and what is above both; or the bits."""
 
-LAST_WORDS = (1, 1, 4, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
+LAST_WORDS = (1, 1, 4, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
 """What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot. Of all
 rows in order: how often they changed, and where they are among the slots that are listed."""
 
@@ -194,7 +194,7 @@ def accumulate(  # type: ignore[no-untyped-def]
     roots, links, tree_roots, tree_nodes = heaps
     start, length, arena, text_width = texts
     floats, width, moments, moment_width = exact
-    scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
+    scratch = np.zeros(exact_covariance.SCRATCH, dtype=np.int64)
     listed = np.empty(16, dtype=np.int64)
     filled = 0
     n = len(t)
@@ -280,11 +280,23 @@ def accumulate(  # type: ignore[no-untyped-def]
                     elif kind == SUM_FLOAT:
                         exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)
                     elif VAR_POP <= kind <= VAR_SAMP:
-                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        both = exact_variance.part_of(moments[g * moment_width + calls[c, OFFSET]])
                         if calls[c, PLACES] < 0:
                             exact_variance.add_float(both, np.uint64(lo[a, s]).view(np.float64), way, scratch)
                         else:
                             exact_variance.add_whole(both, hi[a, s], lo[a, s], way, scratch)
+                    elif COVAR_POP <= kind <= COVAR_SAMP:
+                        b = calls[c, OTHER]
+                        exact_covariance.add(
+                            moments[g * moment_width + calls[c, OFFSET]],
+                            hi[a, s],
+                            lo[a, s],
+                            hi[b, s],
+                            lo[b, s],
+                            calls[c, PLACES] < 0,
+                            way,
+                            scratch,
+                        )
                     elif BIT_AND <= kind <= BIT_XOR:
                         for bit in range(BITS):
                             totals[g, at + 1 + bit] += way * np.int64((lo[a, s] >> np.uint64(bit)) & np.uint64(1))
@@ -336,8 +348,18 @@ def accumulate(  # type: ignore[no-untyped-def]
                     now_shown[to] = 1 if totals[g, at] >= least else 0
                     now_shown[to + 1] = 0
                     if now_shown[to]:
-                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        both = exact_variance.part_of(moments[g * moment_width + calls[c, OFFSET]])
                         spread = exact_variance.variance(both, totals[g, at], kind == VAR_SAMP, calls[c, PLACES])
+                        now_shown[to + 1] = np.float64(spread).view(np.int64)
+                elif COVAR_POP <= kind <= COVAR_SAMP:
+                    least = 1 if kind == COVAR_POP else 2
+                    now_shown[to] = 1 if totals[g, at] >= least else 0
+                    now_shown[to + 1] = 0
+                    if now_shown[to]:
+                        pairs_total = moments[g * moment_width + calls[c, OFFSET]]
+                        spread = exact_covariance.covariance(
+                            pairs_total, totals[g, at], kind == COVAR_SAMP, calls[c, PLACES]
+                        )
                         now_shown[to + 1] = np.float64(spread).view(np.int64)
                 elif BIT_AND <= kind <= BIT_XOR:
                     now_shown[to] = 1 if totals[g, at] > 0 else 0
