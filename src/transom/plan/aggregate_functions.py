@@ -330,7 +330,7 @@ def _mode(function: AggregateFunction, written: WrittenAggregate, refer: Refer) 
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _NumberPairs:
     """What two values come to over the rows in which neither is NULL, as the standard has it: y first.
 
     All of it is made of covariances, variances, averages and counts, which depend on the values alone.
@@ -390,29 +390,29 @@ def _is_zero(value: Expression) -> Expression:
     return Call("=", (value, Literal(0.0, DOUBLE)), BOOLEAN)
 
 
-def _correlation(pairs: _Pairs) -> Expression:
+def _correlation(pairs: _NumberPairs) -> Expression:
     spread = _doubles("*", pairs.variance(pairs.y), pairs.variance(pairs.x))
     return _doubles("/", pairs.covariance(), Call("sqrt", (spread,), DOUBLE))
 
 
-def _slope(pairs: _Pairs) -> Expression:
+def _slope(pairs: _NumberPairs) -> Expression:
     return _doubles("/", pairs.covariance(), pairs.variance(pairs.x))
 
 
-def _intercept(pairs: _Pairs) -> Expression:
+def _intercept(pairs: _NumberPairs) -> Expression:
     on_line = _doubles("*", _slope(pairs), pairs.average(pairs.x))
     nothing = Literal(None, DOUBLE)
     return Case((_is_zero(pairs.variance(pairs.x)),), (nothing,), _doubles("-", pairs.average(pairs.y), on_line))
 
 
-def _explained(pairs: _Pairs) -> Expression:
+def _explained(pairs: _NumberPairs) -> Expression:
     squared = _doubles("*", _correlation(pairs), _correlation(pairs))
     flat = tuple(_is_zero(pairs.variance(each)) for each in (pairs.x, pairs.y))
     return Case(flat, (Literal(None, DOUBLE), Literal(1.0, DOUBLE)), squared)
 
 
-def _of_pairs(value: Callable[[_Pairs], Expression]) -> Rule:
-    return lambda function, written, refer: value(_Pairs(function, written, refer))
+def _of_pairs(value: Callable[[_NumberPairs], Expression]) -> Rule:
+    return lambda function, written, refer: value(_NumberPairs(function, written, refer))
 
 
 def _deviation(name: OneOf["var_pop", "var_samp"]) -> Rule:
@@ -476,13 +476,13 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("bit_or", "BIT_OR(a)", "the bits that one of them has", _bits("bit_or")),
     AggregateFunction("bit_xor", "BIT_XOR(a)", "the bits that an odd number of them has", _bits("bit_xor")),
     AggregateFunction("covar_pop", "COVAR_POP(a, b)", "covariance of all rows in which neither is NULL, a DOUBLE. "
-                      "From the exact sums, rounded once", _of_pairs(_Pairs.covariance), (), 2),
+                      "From the exact sums, rounded once", _of_pairs(_NumberPairs.covariance), (), 2),
     AggregateFunction("covar_samp", "COVAR_SAMP(a, b)", "that of a sample; of one row NULL",
                       _of_pairs(lambda pairs: pairs.covariance("covar_samp")), (), 2),
     AggregateFunction("corr", "CORR(a, b)", "correlation: COVAR_POP divided by both standard deviations; NaN where one "
                       "of these is 0", _of_pairs(_correlation), (), 2),
     AggregateFunction("regr_count", "REGR_COUNT(b, a)", "rows in which neither is NULL. Over nothing 0",
-                      _of_pairs(_Pairs.count), (), 2),
+                      _of_pairs(_NumberPairs.count), (), 2),
     AggregateFunction("regr_avgx", "REGR_AVGX(b, a)", "average of `a` over these",
                       _of_pairs(lambda pairs: pairs.average(pairs.x)), (), 2),
     AggregateFunction("regr_avgy", "REGR_AVGY(b, a)", "average of `b` over these",
