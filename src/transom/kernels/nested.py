@@ -343,9 +343,9 @@ def elements_between(arrays: pa.Array, first: pa.Array, last: pa.Array) -> pa.Ar
         counts = np.diff(offsets)
         low, high = (column.fill_null(0).to_numpy().astype(np.int64) for column in (first, last))
         low, high = (np.where(bound < 0, bound + counts + 1, bound) for bound in (low, high))
-        numbers = np.arange(len(begins)) - np.repeat(offsets[:-1], counts) + 1
-        within = (numbers >= np.repeat(low, counts)) & (numbers <= np.repeat(high, counts))
         rows = np.repeat(np.arange(len(counts)), counts)
+        before = np.arange(len(begins)) - offsets[rows]
+        within = (before >= low[rows] - 1) & (before < high[rows])
         return np.flatnonzero(within), np.bincount(rows[within], minlength=len(counts))
 
     cut = _rearranged(arrays, order)
