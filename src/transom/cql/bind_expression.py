@@ -703,6 +703,9 @@ class ExpressionBinder:
             return self._resolve(node, "position", *(self.bind(each) for each in reversed(arguments)))
         if name == "date_bin" and len(arguments) > 1 and not isinstance(arguments[0], exp.Literal):
             return self._resolve(node, "time_bucket", *(self.bind(each) for each in arguments))
+        if name == "datediff" and len(arguments) == 2:  # as Spark and Hive have it: the end first
+            days = (Literal("day", VARCHAR), *(self.bind(each) for each in reversed(arguments)))
+            return self._resolve(node, "date_diff", *days)
         if name == "timestampdiff" and len(arguments) == 3:
             return self._timestampdiff(node)
         if name == "row" and len(arguments) > 1:

@@ -137,7 +137,7 @@ CALLS: Final[dict[str, str]] = {
     ),
     **_same("write a window [PARTITION BY k ROWS 1] behind the stream", "latest_by_offset earliest_by_offset"),
     **_same("write MAX, or a window [PARTITION BY k ROWS 3] for the last three", "topk topkdistinct"),
-    **_same(_ONE_EACH, "collect collect_list collect_set"),
+    **_same(_ONE_EACH, "collect"),
     **_same("write ts + INTERVAL '1' DAY, or ts + n * INTERVAL '1' DAY", "timestampadd date_add dateadd adddate"),
     **_same("write ts - INTERVAL '1' DAY, or date_diff('day', earlier, later)", "date_sub datesub subdate"),
     **_same("write date_diff('second', earlier, later), or epoch(later - earlier)", "timestampdiff age"),

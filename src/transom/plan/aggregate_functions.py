@@ -274,6 +274,21 @@ def _is_unknown(value: Expression) -> bool:
     return isinstance(value, Literal) and value.value is None
 
 
+def _collected(once: bool) -> Rule:
+    """COLLECT_LIST and COLLECT_SET of Spark: without NULLs, and over nothing an empty array."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value = settle(written.arguments[0])
+        element = cast(value, part_type(value.type))
+        not_null = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+        met = not_null if written.condition is None else Call("and", (written.condition, not_null), BOOLEAN)
+        type_, once_each = pa.list_(element.type), once or written.distinct
+        listed = refer(AggregateCall("array_agg", element, type_, once_each, (OrderedBy(element),), met))
+        return Call("coalesce", (listed, Call("list_value", (), type_)), type_)
+
+    return rule
+
+
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
     fraction = constant_number(value)
@@ -451,6 +466,9 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       ("listagg", "group_concat"), 1, 1),
     AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, "
                       "and where it leaves a choice in that of the values", _array_agg, ("list",)),
+    AggregateFunction("collect_list", "COLLECT_LIST(a)", "the array of all values that are not NULL, in their order; over "
+                      "nothing it is empty", _collected(False)),
+    AggregateFunction("collect_set", "COLLECT_SET(a)", "the same with each value once", _collected(True)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE, of "

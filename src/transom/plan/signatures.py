@@ -427,7 +427,9 @@ def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
     if len(arguments) == 1:
         (seconds,) = arguments
         if not (is_integer(seconds.type) or seconds.type == NULL) or function.name == "to_date":
-            raise misfit(function, arguments, f"write {function.usage}, or to_timestamp(seconds) with a whole number")
+            raise misfit(
+                function, arguments, f"write {function.usage}, CAST(text AS TIMESTAMP), or to_timestamp(seconds)"
+            )
         micros = Call("*", (coerce(seconds, BIGINT), Literal(1_000_000, BIGINT)), BIGINT)
         start = Literal(datetime(1970, 1, 1), TIMESTAMP)
         return coerce(Call("add_interval", (start, micros), TIMESTAMP), TIMESTAMPTZ)
