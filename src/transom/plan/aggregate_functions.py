@@ -466,8 +466,8 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       ("listagg", "group_concat"), 1, 1),
     AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, "
                       "and where it leaves a choice in that of the values", _array_agg, ("list",)),
-    AggregateFunction("collect_list", "COLLECT_LIST(a)", "the array of all values that are not NULL, in their order; over "
-                      "nothing it is empty", _collected(False)),
+    AggregateFunction("collect_list", "COLLECT_LIST(a)", "the array of all values that are not NULL, in their order; "
+                      "over nothing it is empty", _collected(False)),
     AggregateFunction("collect_set", "COLLECT_SET(a)", "the same with each value once", _collected(True)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
