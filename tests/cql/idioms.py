@@ -223,6 +223,8 @@ IDIOMS: Final[list[tuple[str, str | None]]] = [
     ("SELECT * EXCLUDE (tags) REPLACE (id + 1 AS id) FROM orders", None),
     ("SELECT * REPLACE (id + 1 AS nothing) FROM orders", "there is no column 'nothing' to replace"),
     ("SELECT id ISNULL, id NOTNULL FROM orders", None),
+    ("SELECT id, customer FROM orders UNION ALL BY NAME SELECT name, id FROM customers", None),
+    ("SELECT id FROM orders EXCEPT BY NAME SELECT id FROM customers", "set operations match columns by position"),
     ("SELECT id FROM orders WHERE tags NOT RLIKE 'a.*' AND tags NOT SIMILAR TO 'b'", None),
     ("SELECT customer, SUM(amount), COUNT() FROM orders GROUP BY ALL", None),
     (

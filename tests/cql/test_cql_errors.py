@@ -88,7 +88,7 @@ from tests.cql.queries import marked, rejected
         ("SELECT 1 FROM (S JOIN T ON TRUE) AS x", "x", "no common name", "SELECT * FROM"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) [NOW]", "[NOW]", "belongs to one stream", "behind the name"),
         ("WITH RECURSIVE a AS (SELECT 1 FROM S) SELECT 1 FROM a", "RECURSIVE", "recursive", "named queries"),
-        ("SELECT A FROM S UNION BY NAME SELECT A FROM T", "BY", "by position", "leave BY NAME out"),
+        ("SELECT A FROM S EXCEPT BY NAME SELECT A FROM T", "BY", "by position", "UNION BY NAME"),
         ("SELECT * AS x FROM S", "x", "cannot be renamed", "one by one"),
         # groups
         ("SELECT A, SUM(B) FROM S", "A", "neither grouped nor aggregated", "GROUP BY with it, or put it"),

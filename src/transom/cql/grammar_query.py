@@ -96,10 +96,13 @@ def _read_intersections(reader: Reader) -> exp.Expr:
 
 
 def _read_how(reader: Reader) -> dict[str, Any]:
-    """ALL or DISTINCT, and CORRESPONDING [BY (columns)]: of both sides the columns of one name."""
-    if reader.at("BY"):
-        reader.reject("set operations match columns by position", "write CORRESPONDING, or leave BY NAME out")
+    """ALL or DISTINCT, and CORRESPONDING [BY (columns)]: of both sides the columns of one name. BY NAME, as DuckDB has
+    it, are the columns of either side."""
     distinct = reader.take_one_of("ALL", "DISTINCT") != "ALL"
+    if reader.at("BY"):
+        if reader.word(-1).capitals not in ("UNION", "ALL", "DISTINCT") or not reader.take("BY", "NAME"):
+            reader.reject("set operations match columns by position", "write CORRESPONDING, or UNION BY NAME")
+        return {"distinct": distinct, "by_name": True}
     if not reader.take("CORRESPONDING"):
         return {"distinct": distinct}
     return {"distinct": distinct, "corresponding": reader.column_names() if reader.take("BY") else []}
