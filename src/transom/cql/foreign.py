@@ -56,6 +56,7 @@ CLAUSES: Final[dict[tuple[str, ...], tuple[str, str]]] = {
     ("KEY",): ("KEY behind a column", "write PRIMARY KEY, for a TABLE; a stream has none"),
     ("SESSION", "WITH"): ("SESSION WITH GAP", "write FROM SESSION(s PARTITION BY k, ts, INTERVAL '10' MINUTE)"),
     ("PLACING",): ("PLACING", "write concat(left(text, 2), 'new', substring(text, 4))"),
+    ("@",): ("@", "write list_contains(array, a) for each of the elements"),
     ("#",): ("#", "write json -> '$.a.b', or json ->> '$.a.b' for a text"),
     (":",): (":", "write CAST(a AS type) for a cast, and the name of a function alone"),
     ("~",): ("~", "write regexp_matches(text, 'pattern')"),

@@ -193,6 +193,9 @@ def read_nested(reader: Reader) -> exp.Expr | None:
     _reject_window(reader)
     reader.skip()
     values = [] if reader.at("]") else reader.listed(reader.value)
+    if reader.at("FOR"):
+        remedy = "write (SELECT ARRAY_AGG(x + 1) FROM UNNEST(a) AS u (x)), or UNNEST(a) in FROM"
+        reader.reject("an array made by FOR is not supported", remedy)
     reader.need("]")
     return reader.spanned(_call("list_value", values), start)
 

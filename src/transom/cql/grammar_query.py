@@ -40,7 +40,7 @@ def read_query(reader: Reader) -> exp.Expr:
     start = reader.word()
     named = None
     if reader.take("WITH"):
-        if reader.at("RECURSIVE"):
+        if reader.at("RECURSIVE") or reader.at("MUTUALLY", "RECURSIVE"):
             reader.reject("recursive queries are not supported", "write the steps out as named queries")
         if reader.word(1).capitals == "AS" and reader.word(2).capitals == "CHANGELOG":
             remedy = "write ISTREAM(SELECT * FROM r) for the rows that come, DSTREAM(..) for those that go"

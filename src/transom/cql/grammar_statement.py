@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from sqlglot import exp
 
@@ -112,7 +112,10 @@ def _read_whole_query(reader: Reader) -> exp.Expr:
     """A query that is nowhere within another: EMIT ON WINDOW CLOSE, or EMIT CHANGES, may stand behind it."""
     start = reader.word()
     query = read_query(reader)
-    if not reader.take(*EMIT_CHANGES) and reader.take(*EMIT):  # an answer is kept up to date without a word
+    if reader.take(*EMIT_CHANGES):  # an answer is kept up to date without a word
+        if reader.at("LIMIT"):
+            reader.reject("LIMIT behind EMIT CHANGES is not supported", "write LIMIT 5 EMIT CHANGES")
+    elif reader.take(*EMIT):
         query.set("emit", True)
     return reader.spanned(query, start)
 
@@ -168,8 +171,7 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         return reader.spanned(key, start)
     column = reader.name("a column name", any_word=True)
     if reader.at("AS"):
-        remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
-        reader.reject("a computed column is not supported", remedy)
+        _reject_computed(reader)
     kind = read_type(reader)
     metadata = _read_metadata(reader, column)
     invisible = primary = not_null = False
@@ -182,6 +184,8 @@ def _read_declaration(reader: Reader) -> exp.Expr:
             not_null = True
         elif not reader.take("NULL"):  # what a column may be without a word
             break
+    if reader.at("AS"):
+        _reject_computed(reader)
     for rule in ("DEFAULT", "CHECK", "UNIQUE", "REFERENCES", "COMMENT"):
         if reader.at(rule):
             remedy = _RULES.get(rule, "leave it out; of rules there is NOT NULL")
@@ -191,6 +195,11 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         this=column, kind=kind, invisible=invisible, primary=primary, not_null=not_null, metadata=metadata
     )
     return reader.spanned(declaration, start)
+
+
+def _reject_computed(reader: Reader) -> NoReturn:
+    remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
+    reader.reject("a computed column is not supported", remedy)
 
 
 def _read_metadata(reader: Reader, column: exp.Identifier) -> str | None:

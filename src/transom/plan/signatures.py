@@ -426,7 +426,7 @@ def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
     """As strptime, by PostgreSQL's format; to_date gives the day of it. Of seconds since 1970 the instant."""
     if len(arguments) == 1:
         (seconds,) = arguments
-        if not (is_integer(seconds.type) or seconds.type == NULL) or function.name == "to_date":
+        if not (is_integer(seconds.type) or seconds.type == NULL):
             raise misfit(
                 function, arguments, f"write {function.usage}, CAST(text AS TIMESTAMP), or to_timestamp(seconds)"
             )
@@ -495,7 +495,7 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("to_timestamp", "to_timestamp(text, 'YYYY-MM-DD HH24:MI:SS')", "the moment that is written so, by"
              " PostgreSQL's format; another text is an error. Of whole seconds since 1970 the instant", 1, 2,
              _to_timestamp),
-    Function("to_date", "to_date(text, 'YYYY-MM-DD')", "the day that is written so", 1, 2, _to_timestamp),
+    Function("to_date", "to_date(text, 'YYYY-MM-DD')", "the day that is written so", 2, 2, _to_timestamp),
     Function("date_format", "date_format(moment, 'yyyy-MM-dd HH:mm:ss')",
              "the moment written by a format of Flink and Spark", 2, 2, _foreign_format),
 )  # fmt: skip
