@@ -342,6 +342,13 @@ LATER: Final[list[tuple[str, str | None]]] = [
     ("SELECT amount & 1 FROM orders", "'&' does not take"),
     ("SELECT * FROM orders ASOF LEFT JOIN payments AS p ON p.paid < id", None),
     ("SELECT * FROM orders ASOF JOIN payments ON id = order_id", "ASOF JOIN has one comparison"),
+    (
+        "SELECT * FROM customers c WHERE EXISTS (SELECT 1 FROM orders ASOF JOIN payments ON id >= paid AND id = c.id)",
+        "the condition of an ASOF JOIN reads a column of the query around",
+    ),
+    ("SELECT * FROM orders ASOF JOIN UNNEST([1]) AS u (x) ON id >= x", "ASOF JOIN does not go with UNNEST"),
+    ("SELECT * FROM orders ASOF JOIN LATERAL (SELECT 1 AS x) AS u ON id >= u.x", "ASOF JOIN does not go with"),
+    ("SELECT * FROM orders AS o ASOF JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c ON o.id >= c.id", "ASOF JOIN does"),
     ("SELECT * FROM orders ASOF FULL JOIN payments ON paid < id", "ASOF FULL JOIN is not supported"),
     ("SELECT * FROM TUMBLE(orders, ts, '1 day', '+6 HOURS')", None),
     ("SELECT DATE_BIN('5 minutes', ts, TIMESTAMP '2000-01-01') FROM orders", "there is no function 'date_bin'"),

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from transom.cql.context import Context
 from transom.plan.algebra import Filter, Lateral, Relation, SortKey, TopN
-from transom.plan.expression import Call, ColumnRef, Expression, OuterColumn, columns_of, conjunction, transform
+from transom.plan.expression import Call, ColumnRef, Expression, OuterColumn, columns_of, conjunction, transform, walk
 
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _EXAMPLE: Final = "write a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts"
@@ -31,6 +31,9 @@ def closest(
     if len(keys) != 1:
         what = "ASOF JOIN has one comparison with <, <=, > or >=, of a value of the left with a column of the right"
         raise context.source.error(what, node, _EXAMPLE)
+    if any(isinstance(part, OuterColumn) for condition in conditions for part in walk(condition)):
+        remedy = "compare it in WHERE, or put the ASOF JOIN into FROM of the query around"
+        raise context.source.error("the condition of an ASOF JOIN reads a column of the query around", node, remedy)
 
     def seen_from_right(part: Expression) -> Expression:
         if not isinstance(part, ColumnRef):

@@ -249,6 +249,10 @@ def _read_join(reader: Reader) -> exp.Expr | None:
         return None
     join = exp.Join(this=_read_source(reader), kind=(kind or "INNER").lower())
     if closest:
+        right = join.this
+        if not isinstance(right, syntax.FromItem) or right.args.get("lateral") or right.args.get("as_of"):
+            remedy = "write a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts, with a stream, a table, a view or a query b"
+            reader.reject("ASOF JOIN does not go with UNNEST, LATERAL or FOR SYSTEM_TIME", remedy, start)
         join.set("closest", True)
     if natural:
         join.set("natural", True)
