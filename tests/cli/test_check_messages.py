@@ -53,7 +53,7 @@ WRONG = [
     ("ISTREAM(«ISTREAM(SELECT n FROM readings)»)", "ISTREAM takes a relation", "leave one"),
     # clauses that mean nothing over streams, or cannot run yet
     ("SELECT room FROM (SELECT room FROM readings LIMIT «5»)", "LIMIT without ORDER BY", "[ROWS 10]"),
-    ("SELECT n FROM readings «ASOF» JOIN floors ON TRUE", "ASOF JOIN is not supported", "ROWS 1"),
+    ("SELECT n FROM readings «POSITIONAL» JOIN floors", "POSITIONAL JOIN is not supported", "JOIN .. ON condition"),
     # declarations
     ("CREATE STREAM «s» (ts TIMESTAMP) WITH (connector = 'memory')", "has no WATERMARK", "WATERMARK FOR ts"),
     ("CREATE STREAM s (ts VARCHAR, WATERMARK FOR «ts» AS ts)", "time column 'ts' is a VARCHAR", "ts TIMESTAMP"),

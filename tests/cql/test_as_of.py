@@ -39,10 +39,26 @@ def test_the_time_of_rows_that_are_stamped_on_arrival_is_proctime() -> None:
         assert by_clock == by_column
 
 
+def test_proctime_is_the_time_of_the_row() -> None:
+    query = "SELECT o.k, r.v FROM {stream} JOIN r FOR SYSTEM_TIME AS OF {time} ON o.k = r.k"
+    by_column = bound(query.format(stream="o", time="o.ts"))
+    assert bound(query.format(stream="o", time="PROCTIME()")) == by_column
+    named = bound("SELECT o.k, r.v FROM (SELECT *, PROCTIME() AS p FROM o) AS o JOIN r FOR SYSTEM_TIME AS OF o.p "
+                  "ON o.k = r.k")  # fmt: skip
+    assert named.schema == by_column.schema
+
+
+def test_whoever_writes_proctime_is_told_what_it_is() -> None:
+    (*_, statement) = parse_statements(f"{INPUTS} SELECT k, PROCTIME() AS p FROM o WHERE k > 1;", Catalogue())
+    assert isinstance(statement, QueryStatement)
+    assert isinstance(statement.query, Project) and str(statement.query.expressions[1]) == "ts"
+    assert any("PROCTIME() is the time of the row" in note for note in statement.notes)
+
+
 @pytest.mark.parametrize(
     ("joined", "words"),
     [
-        ("o JOIN r FOR SYSTEM_TIME AS OF PROCTIME() ON o.k = r.k", "WITH (time = 'arrival')"),
+        ("o JOIN r FOR SYSTEM_TIME AS OF LOCALTIME() ON o.k = r.k", "takes the time column of the stream"),
         ("o JOIN r FOR SYSTEM_TIME AS OF o.paid ON o.k = r.k", "'paid' is not the time column of 'o'"),
         ("o JOIN r FOR SYSTEM_TIME AS OF r.ts ON o.k = r.k", "no input 'r'"),
         ("o [ROWS 3] JOIN r FOR SYSTEM_TIME AS OF o.ts ON o.k = r.k", "does not go with the window [ROWS 3]"),

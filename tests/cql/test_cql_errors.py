@@ -63,7 +63,7 @@ from tests.cql.queries import marked, rejected
         ),
         ("SELECT B FROM S NATURAL JOIN T ON TRUE", "NATURAL", "has its condition", "NATURAL JOIN alone"),
         ("SELECT C FROM S SEMI JOIN T ON TRUE", "C", "no column 'C'", "A, B"),
-        ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF", "ASOF JOIN", "ROWS 1"),
+        ("SELECT A FROM S ASOF JOIN T ON TRUE", "ASOF JOIN T ON TRUE", "ASOF JOIN", "a.ts >= b.ts"),
         ("SELECT 1 FROM S JOIN T", "JOIN", "no condition", "CROSS JOIN"),
         ("SELECT 1 FROM S LEFT T ON TRUE", "T", "JOIN is missing", "write JOIN"),
         ("SELECT 1 FROM S, LATERAL explode(B)", "LATERAL", "LATERAL is for queries", "UNNEST(array)"),
@@ -88,7 +88,7 @@ from tests.cql.queries import marked, rejected
         ("SELECT 1 FROM (S JOIN T ON TRUE) AS x", "x", "no common name", "SELECT * FROM"),
         ("SELECT 1 FROM (S JOIN T ON TRUE) [NOW]", "[NOW]", "belongs to one stream", "behind the name"),
         ("WITH RECURSIVE a AS (SELECT 1 FROM S) SELECT 1 FROM a", "RECURSIVE", "recursive", "named queries"),
-        ("SELECT A FROM S UNION BY NAME SELECT A FROM T", "BY", "by position", "leave BY NAME out"),
+        ("SELECT A FROM S EXCEPT BY NAME SELECT A FROM T", "BY", "by position", "UNION BY NAME"),
         ("SELECT * AS x FROM S", "x", "cannot be renamed", "one by one"),
         # groups
         ("SELECT A, SUM(B) FROM S", "A", "neither grouped nor aggregated", "GROUP BY with it, or put it"),

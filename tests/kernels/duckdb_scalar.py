@@ -15,7 +15,7 @@ from transom.kernels.nested import held_rows, shown
 from transom.kernels.scalar import evaluate
 from transom.plan.expression import Call, Case, Cast, ColumnRef, Expression, Literal
 
-OPERATORS = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+OPERATORS = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||", "&", "|", "<<", ">>"}
 
 
 def sql(expression: Expression) -> str:
@@ -65,6 +65,8 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         return whole
     if name == "not":
         return f"(NOT {arguments[0]})"
+    if name == "~":
+        return f"(~{arguments[0]})"
     if name == "negate":
         return f"(-({arguments[0]}))"
     if name == "is_null":
@@ -79,6 +81,8 @@ def sql_call(name: str, arguments: list[str], call: Call) -> str:
         if name == "struct_pack":
             arguments = [f"{field} := {a}" for field, a in zip(call.type.names, arguments, strict=True)]
         return f"{name}({', '.join(arguments)})"
+    if name == "list_distinct":
+        return f"list_sort(list_distinct({arguments[0]}))"
     if name == "array_length":
         return f"len({arguments[0]})"
     if name in ("like", "ilike"):

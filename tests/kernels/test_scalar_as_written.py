@@ -172,14 +172,15 @@ def test_types_and_values_are_those_that_duckdb_infers(written: Written, text: s
 
 
 COLUMNS: dict[str, Sequence[str]] = {
-    "number": "tsinhewdxf", "whole": "tsinh", "int": "tsi", "text": "v", "bool": "b", "date": ("da",),
+    "number": "tsinhewdxf", "whole": "tsinh", "int": "tsi", "small": "tsin", "text": "v", "bool": "b", "date": ("da",),
     "moment": ("da", "ts", "tz"), "any": (*"btinhewdxfv", "da", "ts", "tz"),
 }  # fmt: skip
 WHOLE = ("0", "1", "-1", "7", "NULL", "10000000000000000000000000000000000000")
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "number": (*WHOLE, "0.1", "2.5", "1e3", "1e308", "9223372036854775808", "99999999999999999999.5",
                "0.0000000000000000000000000000000000001", "-99999999999999999999999999999999999999"),
-    "whole": WHOLE, "int": WHOLE[:5], "text": ("''", "'a'", "'1'", "'À'", "NULL"), "bool": ("TRUE", "NULL"),
+    "whole": WHOLE, "int": WHOLE[:5],
+    "small": WHOLE[:5], "text": ("''", "'a'", "'1'", "'À'", "NULL"), "bool": ("TRUE", "NULL"),
     "date": ("DATE '2020-02-29'", "NULL"), "moment": ("TIMESTAMP '1969-12-31 23:59:59.5'", "NULL"),
     "pattern": ("'%a%'", "'_'", "NULL"), "escape": ("'!'",), "characters": ("''", "'a'", "'👍'", "NULL"),
     "places": ("0", "-1", "2", "30", "NULL"), "part": ("'day'", "'hour'"), "micros": ("1",),
@@ -191,9 +192,9 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "offset": ("INTERVAL '90' SECOND",),
     "index": ("0", "1", "-1", "3", "NULL", "1099511627776", "-1099511627776", "9223372036854775807"),
 }  # fmt: skip
-INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||", "&", "|", "<<", ">>"}
 TEMPLATES = {
-    "negate": "(- {0})", "not": "(NOT {0})", "is_null": "({0} IS NULL)", "position": "strpos({0}, {1})",
+    "~": "(~ {0})", "negate": "(- {0})", "not": "(NOT {0})", "is_null": "({0} IS NULL)", "position": "strpos({0}, {1})",
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})", "add_interval": "({0} + INTERVAL '1' DAY)",
     "add_months": "({0} + INTERVAL '1' MONTH)",
 }  # fmt: skip

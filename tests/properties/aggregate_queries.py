@@ -47,6 +47,7 @@ class Aggregates(Generator):
                 (f"ANY_VALUE({name})", type_),
                 (f"APPROX_COUNT_DISTINCT({name})", "int"),
                 (f"MAX({once}{name})", type_),
+                (f"MODE({once}{name})", type_),
             ]
             other, way, q = self.pick(columns).name, self.pick(("", " DESC", " NULLS FIRST")), self.pick(_FRACTIONS)
             options += [
@@ -65,10 +66,15 @@ class Aggregates(Generator):
             if type_ in ("text", "int", "float"):
                 in_order = self.pick((f"{once}{name}", f"{name} ORDER BY {other}{way}"))
                 options += [(f"ARRAY_AGG({in_order})", "list")]
+            if type_ == "int":
+                options += 2 * [(f"{self.pick(('BIT_AND', 'BIT_OR', 'BIT_XOR'))}({once}CAST({name} AS BIGINT))", "int")]
             if type_ in _NUMBERS:
                 options += [(f"MEDIAN({once}{name})", "float"), (self.between(once, name, q), "float")]
                 summed = "float" if type_ == "float" else "decimal"
                 options += [(f"SUM({once}{name})", summed), (f"AVG({once}{name})", "float")]
+                second = self.pick([c.name for c in columns if c.type in _NUMBERS])
+                pair = self.pick(("COVAR_POP", "COVAR_SAMP", "CORR", "REGR_SLOPE", "REGR_R2"))
+                options += 2 * [(f"{pair}({name}, {second})", "float")]
                 spread = self.pick(("VAR_POP", "VAR_SAMP", "STDDEV", "STDDEV_POP"))
                 options += 3 * [(f"{spread}({once}{name})", "float")]
             call, type_ = self.pick(options)

@@ -23,7 +23,8 @@ NUMBERS = ("2 PRECEDING", "1 PRECEDING", "1 FOLLOWING", "3 FOLLOWING")
 CALLS = (
     "SUM(x)", "COUNT(*)", "MIN(x)", "MAX(y)", "AVG(x)", "COUNT(DISTINCT x)", "SUM(x) FILTER (WHERE x > 1)", "SUM(y)",
     "MEDIAN(x)", "FIRST_VALUE(x)", "LAST_VALUE(x)", "LAST_VALUE(x IGNORE NULLS)", "FIRST_VALUE(y IGNORE NULLS)",
-    "ARRAY_AGG(x)", "STRING_AGG(x, '-')", "ARG_MAX(y, x)",
+    "NTH_VALUE(y, 2)", "MODE(x)", "BIT_XOR(x)", "COVAR_POP(x, y)", "ARRAY_AGG(x)", "STRING_AGG(x, '-')",
+    "ARG_MAX(y, x)",
 )  # fmt: skip
 SEEDS = 300 if NIGHTLY else 24
 

@@ -24,31 +24,26 @@ from transom.plan.algebra import (
     OuterJoin,
     Relation,
     Stream,
-    StreamScan,
-    TableScan,
     ToStream,
     Window,
     WindowSpec,
 )
-from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.expression import ColumnRef, Expression
 
 _EXAMPLE: Final = "write FROM o JOIN r FOR SYSTEM_TIME AS OF o.ts AS r ON o.k = r.k"
 
 
 def bind_stream_as_of(
-    time: exp.Expr, relations: tuple[Relation, ...], scope: Scope, context: Context, table: Relation
+    time: exp.Expr, relations: tuple[Relation, ...], scope: Scope, context: Context
 ) -> tuple[Stream, WindowSpec]:
     """The stream whose rows meet the table at their time, and the window in which they live.
 
-    A table that never changes is the same at any time, so it does not matter which one is meant.
+    PROCTIME() is that time, whatever the stream goes by.
     """
     error = context.source.error
     by_clock = isinstance(time, exp.Anonymous) and time.name.lower() == "proctime" and not time.expressions
-    stamped = _never_changes(table, context) or all(_is_stamped(each, context) for each in relations)
-    if not isinstance(time, exp.Column) and not (by_clock and stamped):
-        remedy = "declare the stream WITH (time = 'arrival'), and write FOR SYSTEM_TIME AS OF o.arrival_time"
-        raise error("FOR SYSTEM_TIME AS OF takes the time column of the stream", time, remedy)
+    if not isinstance(time, exp.Column) and not by_clock:
+        raise error("FOR SYSTEM_TIME AS OF takes the time column of the stream", time, _EXAMPLE)
     if len(relations) > 1:
         remedy = f"{_EXAMPLE}, and join the others behind it"
         raise error("FOR SYSTEM_TIME AS OF stands behind one stream, not behind several inputs", time, remedy)
@@ -65,18 +60,6 @@ def bind_stream_as_of(
         remedy = "write RANGE, or FROM ISTREAM(SELECT .. FROM o [NOW] JOIN r ON ..) [..], which has a window of pairs"
         raise error(f"FOR SYSTEM_TIME AS OF does not go with the window {spec}", time, remedy)
     return stream, spec
-
-
-def _is_stamped(relation: Relation, context: Context) -> bool:
-    """Whether it is a stream whose rows are stamped on arrival: then PROCTIME() is their time."""
-    stream = relation.input if isinstance(relation, Window) else None
-    definition = context.catalogue.relations.get(stream.name.lower()) if isinstance(stream, StreamScan) else None
-    return isinstance(definition, StreamDefinition) and definition.arrival_time
-
-
-def _never_changes(table: Relation, context: Context) -> bool:
-    definition = context.catalogue.relations.get(table.name.lower()) if isinstance(table, TableScan) else None
-    return isinstance(definition, TableDefinition) and definition.time is None
 
 
 def pairs_as_of(

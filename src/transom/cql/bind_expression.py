@@ -12,7 +12,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from transom.core.errors import QueryError
-from transom.core.schema import BIGINT, BOOLEAN, DATE, JSON, TIMESTAMP, TIMESTAMPTZ, VARCHAR, is_nested, sql_name
+from transom.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    JSON,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    VARCHAR,
+    is_array,
+    is_nested,
+    sql_name,
+)
 from transom.core.time import months_of, unit_of
 from transom.cql import syntax
 from transom.cql.bind_order import BoundOver, RankCall, RankFunction, RankRef, SortValue
@@ -31,6 +42,7 @@ from transom.plan import functions
 from transom.plan.algebra import AggregateCall, OverFrame, Project
 from transom.plan.expression import ColumnRef, Exists, Expression, InQuery, Literal, ScalarQuery
 from transom.plan.intervals import Interval
+from transom.plan.nested_functions import part_type
 from transom.plan.python_function import PythonFunction, python_call
 
 WALL_CLOCK: Final = frozenset(
@@ -39,7 +51,7 @@ WALL_CLOCK: Final = frozenset(
 )
 CHANCE: Final = frozenset("random rand setseed uuid uuidv4 uuidv7 gen_random_uuid nextval currval".split())
 _OTHER_AGGREGATES: Final = frozenset(
-    """mode product rollup cube grouping_sets row_number rank dense_rank
+    """product rollup cube grouping_sets row_number rank dense_rank
     lag lead ntile percent_rank cume_dist nth_value""".split()
 )
 _DATE_PARTS: Final = """year quarter month week day dow doy isodow isoyear decade century hour minute second millisecond
@@ -53,22 +65,19 @@ _TO_UNITS: Final = {
 _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%", exp.DPipe: "||",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.NullSafeEQ: "is_not_distinct",
+    exp.NullSafeEQ: "is_not_distinct", exp.Pow: "power",
+    exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>",
 }  # fmt: skip
 
-_VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value")
+_VALUES_OVER: Final = ("lag", "lead", "first_value", "last_value", "nth_value")
 _COLLECTING: Final = ("string_agg", "array_agg")
 _COUNT: Final = AggregateCall("count", None, BIGINT)
 _TO_PEERS: Final = OverFrame(None, 0, peers=True)
+_NONE: Final = Literal(0, BIGINT)
 _MOST_PLACES: Final = 10**9
 _FARTHEST: Final = 10**16
 _GROUPINGS: Final = ("grouping", "grouping_id")
 
-_BITS: Final = "there are no operators on bits: write a // 4 % 2 for a bit"
-_FOREIGN: Final[dict[type[exp.Expr], tuple[str, str]]] = {
-    exp.BitwiseLeftShift: ("<<", _BITS),
-    exp.BitwiseRightShift: (">>", _BITS),
-}
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -114,15 +123,6 @@ class _Seen:
     no_nulls: bool
 
 
-def _any_of(node: exp.Expr) -> list[exp.Expr] | None:
-    """The elements of ANY(ARRAY[a, b]), which are those of IN (a, b)."""
-    if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("any", "some") or len(node.expressions) != 1:
-        return None
-    (array,) = node.expressions
-    written = isinstance(array, exp.Anonymous) and array.name.lower() == "list_value"
-    return array.expressions if written and array.expressions else None
-
-
 def _ignores_nulls(modified: syntax.ModifiedCall | None) -> bool:
     nulls = None if modified is None else modified.args.get("nulls")
     return nulls is not None and nulls.name == "IGNORE"
@@ -154,8 +154,7 @@ class ExpressionBinder:
         elif kind in _HANDLERS:
             bound = _HANDLERS[kind](self, node)
         else:
-            what, remedy = _FOREIGN.get(kind, ("this", "write it with the operators and functions"))
-            raise self._error(f"{what} is not part of the language", node, remedy)
+            raise self._error("this is not part of the language", node, "write it with the operators and functions")
         if bound.excerpt is None:
             bound = replace(bound, excerpt=self.context.source.excerpt(node))
         return check_expression(bound, self.context.measure, node, self.context.source)
@@ -294,8 +293,6 @@ class ExpressionBinder:
             raise self._error("comparisons cannot be chained", node, "write a < b AND b < c, or use parentheses")
         if isinstance(right, syntax.Quantified) and isinstance(node, _COMPARISONS):
             return self._compared(node, function, right)
-        if isinstance(node, exp.EQ) and (elements := _any_of(right)) is not None:
-            return self._resolve(node, "in", self.bind(left), *(self.bind(element) for element in elements))
         return self._resolve(node, function, self.bind(left), self.bind(right))
 
     def _connected(self, node: exp.Expr) -> Expression:
@@ -332,9 +329,14 @@ class ExpressionBinder:
         return self._resolve(node, "not", answer) if node.args.get("negate") else answer
 
     def _between(self, node: exp.Between) -> Expression:
-        value = self.bind(node.this)
-        low = self._resolve(node, ">=", value, self.bind(node.args["low"]))
-        high = self._resolve(node, "<=", value, self.bind(node.args["high"]))
+        value, low, high = (self.bind(each) for each in (node.this, node.args["low"], node.args["high"]))
+        if node.args.get("symmetric"):
+            either_way = (self._within(node, value, *ends) for ends in ((low, high), (high, low)))
+            return self._resolve(node, "or", *either_way)
+        return self._within(node, value, low, high)
+
+    def _within(self, node: exp.Expr, value: Expression, least: Expression, most: Expression) -> Expression:
+        low, high = self._resolve(node, ">=", value, least), self._resolve(node, "<=", value, most)
         return self._resolve(node, "and", low, high)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None = None) -> Expression:
@@ -407,7 +409,9 @@ class ExpressionBinder:
         return InQuery(value, relation)
 
     def _compared(self, node: exp.Expr, function: str, rows: syntax.Quantified) -> Expression:
-        """A comparison with ANY or ALL rows of a query."""
+        """A comparison with ANY or ALL rows of a query, or elements of an array."""
+        if (array := rows.args.get("array")) is not None:
+            return self._among(node, function, rows, array)
         self._need_sub_queries(node)
         query = self.context.bind_relation(rows.args["query"], self.scope, rows.name)
         value = self.bind(node.this)
@@ -415,6 +419,29 @@ class ExpressionBinder:
             if rows.name == "ALL":
                 return every_row(value, query, lambda left, right: self._resolve(node, function, left, right))
             return some_row((value,), query, lambda left, right: self._resolve(node, function, left, right))
+
+    def _among(self, node: exp.Expr, function: str, rows: syntax.Quantified, array: exp.Expr) -> Expression:
+        """a = ANY (array), and a <> ALL (array): unknown where only a NULL could be it; NULL has no elements."""
+        if (function, rows.name) not in (("=", "ANY"), ("=", "SOME"), ("<>", "ALL")):
+            remedy = "write a = ANY (array), a <> ALL (array), or compare with a query: a > ALL (SELECT ..)"
+            raise self._error(f"{function} {rows.name} is not for arrays", rows, remedy)
+        value = self.bind(node.this)
+        if isinstance(array, exp.Anonymous) and array.name.lower() == "list_value" and array.expressions:
+            contained = self._resolve(node, "in", value, *map(self.bind, array.expressions))
+        else:
+            elements = self.bind(array)
+            there = self._resolve(node, "list_contains", elements, value)
+            if not is_array(elements.type):
+                raise self._error(f"{rows.name} takes a query or an array", array, "write a = b for one value")
+            nothing = Literal(None, elements.type.value_type)
+            with self.context.at(node):
+                count = self._resolve(node, "coalesce", self._resolve(node, "array_length", elements), _NONE)
+                empty = self._resolve(node, "=", count, _NONE)
+                where = self._resolve(node, "list_position", elements, nothing)
+                unknown = self._resolve(node, "not", self._resolve(node, "is_null", where))
+                answers = (Literal(False, BOOLEAN), Literal(True, BOOLEAN), Literal(None, BOOLEAN))
+                contained = functions.case((empty, there, unknown), answers, there)
+        return contained if function == "=" else self._resolve(node, "not", contained)
 
     def _scalar_query(self, node: exp.Expr) -> Expression:
         self._need_sub_queries(node)
@@ -466,7 +493,7 @@ class ExpressionBinder:
         if name in ("first", "last") and (modified is None or not modified.args.get("order")):
             name += "_value"
         if name not in (*_VALUES_OVER, *DISTRIBUTIONS, *functions.AGGREGATES):
-            remedy = "with OVER there are ROW_NUMBER, RANK, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE and aggregates"
+            remedy = "with OVER there are ROW_NUMBER, RANK, NTILE, LAG, LEAD, FIRST_VALUE, NTH_VALUE and aggregates"
             raise self._error(f"{name.upper() or 'this'} with OVER is not supported", node, remedy)
         if self.ranks is None:
             remedy = "write it in the SELECT list or in QUALIFY, or compute it in a sub-query in FROM"
@@ -505,7 +532,7 @@ class ExpressionBinder:
                     name, arguments, rank, lambda to_peers: seen(_COUNT, _TO_PEERS if to_peers else None)
                 )
         read = inner._written(call, modified)
-        in_their_order = bool(order) and not read.order and not read.distinct
+        in_their_order = bool(order) and not read.order and not read.distinct and name != "mode"
 
         def refer(call: AggregateCall) -> Expression:
             return seen(call, frame, "first" if in_their_order and call.function in _COLLECTING else None)
@@ -520,7 +547,9 @@ class ExpressionBinder:
         arguments: list[Expression],
         over: _Seen,
     ) -> Expression:
-        """LAG, LEAD, FIRST_VALUE and LAST_VALUE."""
+        """LAG, LEAD, FIRST_VALUE, LAST_VALUE and NTH_VALUE."""
+        if name == "nth_value":
+            return self._nth_over(node, arguments, over)
         frame, seen = over.frame, over.call
         moves = name in ("lag", "lead")
         if not 1 <= len(arguments) <= (3 if moves else 1):
@@ -565,6 +594,24 @@ class ExpressionBinder:
         if last and near is not None and near <= 0 and not frame.peers:
             return seen(call, OverFrame(near, near))
         return seen(call, frame, None if not last and not frame.peers else end)
+
+    def _nth_over(self, node: syntax.OverCall, arguments: list[Expression], over: _Seen) -> Expression:
+        """NTH_VALUE(value, n): of the array of all values of the frame that element."""
+        number = functions.constant_number(arguments[1]) if len(arguments) == 2 else None
+        if number is None or number.denominator != 1 or not 0 < number <= _MOST_PLACES:
+            what = "NTH_VALUE takes a value and a constant number from 1 on"
+            raise self._error(what, node, "write NTH_VALUE(value, 2) OVER (ORDER BY ..)")
+        value = functions.settle(arguments[0])
+        with self.context.at(node):
+            element = functions.cast(value, part_type(value.type))
+            order = (functions.OrderedBy(element),)
+            call = AggregateCall("array_agg", element, pa.list_(element.type), order=order)
+            if over.no_nulls:
+                met = functions.resolve("not", (functions.resolve("is_null", (value,)),))
+                call = replace(call, condition=met)
+            listed = over.call(call, over.frame, "first")
+            nth = functions.resolve("list_extract", (listed, Literal(int(number), BIGINT)))
+            return functions.cast(nth, value.type)
 
     def _frame_of(self, node: exp.Expr | None, order: Sequence[SortValue]) -> OverFrame | None:
         """The frame that is written, or meant: with an order all rows up to the peers of the row; None: all rows."""
@@ -646,6 +693,8 @@ class ExpressionBinder:
             return self._grouping(node)
         if name in WALL_CLOCK | CHANCE:
             raise self._impure(node, name)
+        if name == "proctime" and not arguments:
+            return self._time_of_row(node)
         if name in _MOVES and len(arguments) == 2:
             return self._resolve(node, _MOVES[name], *(self.bind(argument) for argument in arguments))
         if name == "timestampadd" and len(arguments) == 3:
@@ -654,8 +703,13 @@ class ExpressionBinder:
             return self._resolve(node, "position", *(self.bind(each) for each in reversed(arguments)))
         if name == "date_bin" and len(arguments) > 1 and not isinstance(arguments[0], exp.Literal):
             return self._resolve(node, "time_bucket", *(self.bind(each) for each in arguments))
+        if name == "datediff" and len(arguments) == 2:  # as Spark and Hive have it: the end first
+            days = (Literal("day", VARCHAR), *(self.bind(each) for each in reversed(arguments)))
+            return self._resolve(node, "date_diff", *days)
         if name == "timestampdiff" and len(arguments) == 3:
             return self._timestampdiff(node)
+        if name == "row" and len(arguments) > 1:
+            return self._tuple(node)
         if name in CALLS and name not in _OTHER_AGGREGATES and not functions.is_function(name):
             raise self._error(f"there is no function '{name}'", node, CALLS[name])
         for argument in arguments:
@@ -675,6 +729,16 @@ class ExpressionBinder:
         if name in _TO_UNITS and len(arguments) == 1:
             return self._resolve(node, "*", unit_interval(_TO_UNITS[name]), self.bind(arguments[0]))
         return self._resolve(node, name, *(self.bind(argument) for argument in arguments))
+
+    def _time_of_row(self, node: exp.Anonymous) -> Expression:
+        """PROCTIME(): when a row of the stream is taken, which here is its own time."""
+        times = [item.time for item in self.scope.inputs if item.time is not None]
+        if len(times) != 1:
+            remedy = f"write {' or '.join(f'{i.alias}.{i.time.name}' for i in self.scope.inputs if i.time)}"
+            if not times:
+                remedy = "write it where FROM has one stream: SELECT *, PROCTIME() AS p FROM s"
+            raise self._error("PROCTIME() is the time of the rows of one stream", node, remedy)
+        return replace(times[0], excerpt=self.context.source.excerpt(node))
 
     def _timestampadd(self, node: exp.Anonymous) -> Expression:
         """TIMESTAMPADD(DAY, n, moment), as Flink has it."""
@@ -748,12 +812,13 @@ class ExpressionBinder:
         written = node.expressions
         if not written and node.name.lower() == "count":
             written = [exp.Star()]
-        if not written:
-            raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
-        distinct = isinstance(written[0], exp.Distinct)
-        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in written]
-        values = () if isinstance(arguments[0], exp.Star) else tuple(self.bind(each) for each in arguments)
         parts = {} if modified is None else modified.args
+        if not written and not (node.name.lower() == "mode" and parts.get("order")):
+            raise self._error(f"{node.name.upper()} takes an argument", node, f"write {node.name.upper()}(column)")
+        distinct = any(isinstance(each, exp.Distinct) for each in written[:1])
+        arguments = [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in written]
+        all_rows = any(isinstance(each, exp.Star) for each in arguments[:1])
+        values = () if all_rows else tuple(self.bind(each) for each in arguments)
         condition = self.condition(parts["condition"]) if parts.get("condition") is not None else None
         if _ignores_nulls(modified) and values and node.name.lower() in functions.AGGREGATES_OF_NULLS:
             not_null = functions.resolve("not", (functions.resolve("is_null", (functions.settle(values[0]),)),))
@@ -782,6 +847,7 @@ _HANDLERS: Final[dict[type[exp.Expr], Callable[[ExpressionBinder, Any], Expressi
     exp.Or: ExpressionBinder._connected,
     exp.Not: ExpressionBinder._not,
     exp.Neg: ExpressionBinder._negate,
+    exp.BitwiseNot: lambda binder, node: binder._resolve(node, "~", binder.bind(node.this)),
     exp.NullSafeNEQ: ExpressionBinder._distinct_from,
     exp.Is: ExpressionBinder._is,
     exp.Between: ExpressionBinder._between,

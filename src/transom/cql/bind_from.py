@@ -12,9 +12,10 @@ from sqlglot import exp
 from transom.core.schema import is_array
 from transom.cql import syntax
 from transom.cql.bind_as_of import bind_stream_as_of, pairs_as_of
+from transom.cql.bind_closest import at_least, closest
 from transom.cql.bind_expression import ExpressionBinder
 from transom.cql.bind_file import bind_file, stem
-from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function
+from transom.cql.bind_table_function import HIDDEN, bind_deduplication, bind_window_function, own_time
 from transom.cql.bind_window import bind_window
 from transom.cql.context import Context
 from transom.cql.nesting import MAX_CHAIN
@@ -139,13 +140,18 @@ def _bind_join(join: exp.Join, left: Joined, right: Joined, context: Context, ou
     if using is not None:
         conditions, inputs = _bind_using(using, kind, both.inputs, len(left.inputs), context)
     elif (on := join.args.get("on")) is not None:
-        asks = kind == "inner" and join.this.args.get("as_of") is None
+        asks = kind == "inner" and join.this.args.get("as_of") is None and not join.args.get("closest")
         binder = ExpressionBinder(context, Scope(both.inputs, outer), "ON", sub_queries=asks)
         conditions = conjuncts(binder.condition(on))
     if (time := join.this.args.get("as_of")) is not None:
-        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context, right.relation)
+        stream, spec = bind_stream_as_of(time, left.relations, Scope(left.inputs), context)
         pairs = pairs_as_of(stream, spec, right.relation, kind, conjunction(conditions), join, context)
         return Joined((pairs,), (), inputs)
+    if join.args.get("closest"):
+        if using is not None:
+            conditions = (*conditions[:-1], at_least(conditions[-1]))
+        outer_join = kind == "left"
+        return Joined((closest(left.relation, right.relation, conditions, outer_join, join, context),), (), inputs)
     if kind in ("inner", "cross"):
         plain = tuple(each for each in conditions if not has_query(each))
         joined_rows = Joined(both.relations, both.conditions + plain, inputs)
@@ -390,7 +396,7 @@ def _input(node: exp.Expr, alias: str | None, relation: Relation, hidden: frozen
         for position, column in zip(shown, columns, strict=True):
             names[position] = column.name
     values: list[Expression] = [ColumnRef(i, c.type, n) for i, (c, n) in enumerate(zip(schema, names, strict=True))]
-    return Input(alias, columns_of_row(names, values, hidden))
+    return Input(alias, columns_of_row(names, values, hidden), own_time(relation, context))
 
 
 def _scan(key: str, context: Context) -> Node:

@@ -23,6 +23,7 @@ from transom.cql.query_text import QueryText
 from transom.plan.algebra import AggregateCall, Filter, OrderedBy, Over, OverFrame, Project, Relation, SortKey, TopN
 from transom.plan.expression import ColumnRef, Expression, remap, transform
 
+_PROCTIME: Final = "PROCTIME() is the time of the row: that of its WATERMARK column, or its arrival_time"
 _EMIT: Final = "EMIT ON WINDOW CLOSE is passed over: only final rows are emitted, and windows when they are over"
 
 _MOST_ROWS: Final = 10**15
@@ -313,9 +314,14 @@ def order_shown(node: exp.Expr, names: list[str]) -> tuple[SortKey, ...]:
 
 
 def without_effect(node: exp.Expr, shown: bool) -> tuple[str, ...]:
-    """Notes on what changes nothing: ORDER BY, but that of a whole query that is `shown` in its order; and EMIT."""
+    """Notes on what changes nothing: ORDER BY, but that of a whole query that is `shown` in its order; and EMIT.
+
+    And on PROCTIME(), which elsewhere is the clock.
+    """
     emit = node.args.get("emit") or getattr(node.args.get("query"), "args", {}).get("emit")
     notes = _orders_without_effect(node, shown)
+    if any(call.name.lower() == "proctime" for call in node.find_all(exp.Anonymous)):
+        notes = (*notes, _PROCTIME)
     return (*notes, _EMIT) if emit else notes
 
 

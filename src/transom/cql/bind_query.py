@@ -159,6 +159,8 @@ def _bind_set_operation(node: exp.SetOperation, context: Context, outer: Scope |
     kind = "union" if isinstance(node, exp.Union) else "except" if isinstance(node, exp.Except) else "intersect"
     word = kind.upper()
     sides = [context.bind_relation(side, outer, word) for side in (node.this, node.args["expression"])]
+    if node.args.get("by_name"):
+        sides = _by_name(sides, node, context)
     if (named := node.args.get("corresponding")) is not None:
         sides = _corresponding(sides, named, node, context)
     widths = [len(side.schema) for side in sides]
@@ -206,6 +208,23 @@ def _corresponding(
         columns = [side.schema[names.index(name)] for name in wanted]
         refs = tuple(ColumnRef(names.index(name), c.type, c.name) for name, c in zip(wanted, columns, strict=True))
         projected.append(project(side, refs, tuple(column.name for column in columns)))
+    return projected
+
+
+def _by_name(sides: list[Relation], node: exp.SetOperation, context: Context) -> list[Relation]:
+    """Of both sides the columns that either has, those of the left first, with NULL where a side has it not."""
+    if not isinstance(node, exp.Union):
+        remedy = "write CORRESPONDING: of both sides the columns that both have"
+        raise context.source.error("BY NAME is for UNION", node, remedy)
+    names = {name.lower(): name for side in reversed(sides) for name in side.schema.names}
+    wanted = dict.fromkeys(name.lower() for side in sides for name in side.schema.names)
+    projected: list[Relation] = []
+    for side in sides:
+        own = {column.name.lower(): ColumnRef(i, column.type, column.name) for i, column in enumerate(side.schema)}
+        if len(own) < len(side.schema):
+            raise context.source.error("two columns of one side have one name", node, "name them with AS")
+        values: list[Expression] = [own.get(name) or Literal(None, functions.NULL) for name in wanted]
+        projected.append(project(side, tuple(values), tuple(names[name] for name in wanted)))
     return projected
 
 

@@ -122,6 +122,25 @@ def _scan_below(relation: Relation) -> StreamScan | None:
     return below.input if unbounded and isinstance(below.input, StreamScan) else None  # type: ignore[attr-defined]
 
 
+def own_time(node: Node, context: Context) -> ColumnRef | None:
+    """The time of rows that are selected from one stream: the column by which it is in order."""
+    if isinstance(node, StreamScan):
+        definition = context.catalogue.relations[node.name.lower()]
+        assert isinstance(definition, StreamDefinition)
+        at = next(i for i, column in enumerate(node.schema) if column.name.lower() == definition.time.column.lower())
+    elif isinstance(node, Filter | Project | Window):
+        time = own_time(node.input, context)
+        if time is None or not isinstance(node, Project):
+            return time
+        places = [i for i, e in enumerate(node.expressions) if isinstance(e, ColumnRef) and e.index == time.index]
+        if not places:
+            return None
+        at = places[0]
+    else:
+        return None
+    return ColumnRef(at, node.schema[at].type, node.schema[at].name)
+
+
 def check_time(time: exp.Expr, at: int, bound: Node, context: Context) -> None:
     """The column must be that by which the stream is in order."""
     below: Node = bound

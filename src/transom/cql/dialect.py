@@ -64,6 +64,7 @@ _SYMBOLS: Final = {
     "==": TokenType.EQ,
     "<=>": TokenType.NULLSAFE_EQ,
     "//": TokenType.DIV,
+    "**": TokenType.DSTAR,
 }
 _WORD_KINDS: Final = {
     TokenType.VAR: "name",
@@ -134,8 +135,8 @@ class _ExpressionParser(parser.Parser):
     IS_PREDICATE_PRECEDENCE = IsPredicatePrecedence.LOW  # a = b IS NULL means (a = b) IS NULL, as in DuckDB
     ID_VAR_TOKENS: ClassVar = {TokenType.VAR}
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
-    BITWISE: ClassVar[dict[Any, Any]] = {}
-    EXPONENT: ClassVar[dict[Any, Any]] = {}
+    BITWISE: ClassVar = {TokenType.AMP: exp.BitwiseAnd, TokenType.PIPE: exp.BitwiseOr}
+    EXPONENT: ClassVar = {TokenType.CARET: exp.Pow, TokenType.DSTAR: exp.Pow}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {}
     EQUALITY: ClassVar = {TokenType.EQ: exp.EQ, TokenType.NEQ: exp.NEQ, TokenType.NULLSAFE_EQ: exp.NullSafeEQ}
     COMPARISON: ClassVar = {
@@ -152,7 +153,8 @@ class _ExpressionParser(parser.Parser):
         TokenType.MOD: exp.Mod,
     }
     UNARY_PARSERS: ClassVar = {
-        kind: parser.Parser.UNARY_PARSERS[kind] for kind in (TokenType.PLUS, TokenType.NOT, TokenType.DASH)
+        kind: parser.Parser.UNARY_PARSERS[kind]
+        for kind in (TokenType.PLUS, TokenType.NOT, TokenType.DASH, TokenType.TILDE)
     }
     COLUMN_OPERATORS: ClassVar = {
         kind: parser.Parser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)
@@ -254,8 +256,6 @@ class _ExpressionParser(parser.Parser):
 def _reject_foreign(words: _TokenWords) -> None:
     """What others write: by the word that is not expected, or the one before it that was taken for a name."""
     before, at = words.word(-1), words.word()
-    if before.text == "*" and words.word(-2).text == "*" and words.word(-2).stop == before.start:
-        words.reject("** is not supported", "write power(a, b)", before)
     if at.kind == "text" and before.capitals in LITERALS:
         words.reject(f"a constant {before} is not supported", LITERALS[before.capitals], before)
     reject_clause(words)

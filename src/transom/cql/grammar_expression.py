@@ -109,11 +109,10 @@ def read_case(reader: Reader) -> exp.Expr:
 
 
 def read_between(reader: Reader, this: exp.Expr | None) -> exp.Expr:
-    if reader.at("SYMMETRIC"):
-        reject_clause(reader)
+    symmetric = reader.take("SYMMETRIC")
     low = _operand(reader)
     reader.need("AND")
-    return exp.Between(this=_before(reader, this), low=low, high=_operand(reader))
+    return exp.Between(this=_before(reader, this), low=low, high=_operand(reader), symmetric=symmetric)
 
 
 def read_in(reader: Reader, this: exp.Expr | None) -> exp.Expr:
@@ -181,6 +180,9 @@ _WINDOWS: Final = ("RANGE", "ROWS", "NOW", "PARTITION", "SESSION")
 def read_nested(reader: Reader) -> exp.Expr | None:
     """[a, b], ARRAY[a, b] or {'a': x, 'b': y}."""
     start = reader.word()
+    if reader.at("ARRAY", "(") and start.kind == "name" and at_query(reader, 2):
+        remedy = "write (SELECT ARRAY_AGG(a ORDER BY b) FROM ..), which is NULL where there are no rows"
+        reader.reject("ARRAY of a query is not supported", remedy, start)
     if reader.at("MAP", "[") or reader.at("MAP", "{"):
         reader.reject("a MAP is not supported", TYPES["MAP"], start)
     if start.kind == "symbol" and start.text == "{":
@@ -191,6 +193,9 @@ def read_nested(reader: Reader) -> exp.Expr | None:
     _reject_window(reader)
     reader.skip()
     values = [] if reader.at("]") else reader.listed(reader.value)
+    if reader.at("FOR"):
+        remedy = "write (SELECT ARRAY_AGG(x + 1) FROM UNNEST(a) AS u (x)), or UNNEST(a) in FROM"
+        reader.reject("an array made by FOR is not supported", remedy)
     reader.need("]")
     return reader.spanned(_call("list_value", values), start)
 
@@ -215,14 +220,21 @@ def _struct(pairs: list[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
     return syntax.StructValue(names=[name for name, _ in pairs], expressions=[value for _, value in pairs])
 
 
+_BEHIND_ALL: Final = 2**62
+
+
 def read_part(reader: Reader, this: exp.Expr) -> exp.Expr:
-    """value[index]."""
+    """value[index], or value[from:to]."""
     start = reader.word()
     _reject_window(reader)
     reader.skip()
-    index = reader.value()
-    if reader.at(":"):
-        reader.reject("a slice of an array is not supported", "write the elements: [a[1], a[2]]")
+    index = exp.Literal.number(1) if reader.at(":") else reader.value()
+    if reader.take(":"):
+        last = exp.Literal.number(_BEHIND_ALL) if reader.at("]") else reader.value()
+        reader.need("]")
+        cut = reader.spanned(_call("list_slice", [this, index, last]), start)
+        cut.meta["start"] = this.meta.get("start", start.start)
+        return cut
     reader.need("]")
     subscript = reader.spanned(syntax.Subscript(this=this, index=index), start)
     subscript.meta["start"] = this.meta.get("start", start.start)
@@ -248,6 +260,12 @@ def read_call(reader: Reader) -> exp.Expr | None:
         if at_query(reader):
             query = reader.wrapped(lambda: read_query(reader))
             return reader.spanned(syntax.Quantified(this=start.capitals, query=query), start)
+        if reader.word(-2).kind == "symbol" and reader.word(-2).text in ("=", "==", "<>", "!=", "<", "<=", ">", ">="):
+            array, *others = reader.wrapped(lambda: reader.listed(reader.value))
+            if others:
+                what = f"{start.capitals} takes a query or an array"
+                reader.reject(what, "write a = ANY (ARRAY[1, 2]), or a IN (1, 2)", start)
+            return reader.spanned(syntax.Quantified(this=start.capitals, array=array), start)
         reader.skip(-1)
     named = start.is_name or start.capitals in ("LEFT", "RIGHT", "EXISTS")
     if not named or reader.word(1).text != "(" or reader.word(1).kind != "symbol":

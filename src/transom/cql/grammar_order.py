@@ -63,6 +63,8 @@ def read_sort_keys(reader: Reader) -> list[exp.Expr]:
     if not reader.take("ORDER"):
         return []
     reader.need("BY")
+    if reader.at("ALL"):
+        reader.reject("ORDER BY ALL is not supported", "write the columns, as in ORDER BY 1, 2")
     return reader.listed(lambda: _read_sort_key(reader))
 
 

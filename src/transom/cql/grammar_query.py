@@ -16,17 +16,16 @@ from transom.cql.reader import Reader, Word
 
 CHANGES: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 EMIT: Final = ("EMIT", "ON", "WINDOW", "CLOSE")
+EMIT_CHANGES: Final = ("EMIT", "CHANGES")
 
 _UNSUPPORTED_JOINS: Final = {
-    "ASOF": ("ASOF JOIN is not supported", "write a window such as [PARTITION BY k ROWS 1] on the right side"),
     "POSITIONAL": ("POSITIONAL JOIN is not supported", "write JOIN .. ON condition"),
 }
 _QUERIES: Final = "write SELECT .. FROM .., ISTREAM(SELECT ..), or SELECT * FROM name for a whole stream or table"
 
 
-def at_query(reader: Reader) -> bool:
-    """Whether a query begins here, perhaps in parentheses."""
-    ahead = 0
+def at_query(reader: Reader, ahead: int = 0) -> bool:
+    """Whether a query begins here, or some words ahead, perhaps in parentheses."""
     while reader.word(ahead).capitals == "(":
         ahead += 1
     return reader.word(ahead).capitals in ("SELECT", "WITH", "VALUES", "FROM") or _at_change(reader, ahead)
@@ -41,7 +40,7 @@ def read_query(reader: Reader) -> exp.Expr:
     start = reader.word()
     named = None
     if reader.take("WITH"):
-        if reader.at("RECURSIVE"):
+        if reader.at("RECURSIVE") or reader.at("MUTUALLY", "RECURSIVE"):
             reader.reject("recursive queries are not supported", "write the steps out as named queries")
         if reader.word(1).capitals == "AS" and reader.word(2).capitals == "CHANGELOG":
             remedy = "write ISTREAM(SELECT * FROM r) for the rows that come, DSTREAM(..) for those that go"
@@ -97,10 +96,13 @@ def _read_intersections(reader: Reader) -> exp.Expr:
 
 
 def _read_how(reader: Reader) -> dict[str, Any]:
-    """ALL or DISTINCT, and CORRESPONDING [BY (columns)]: of both sides the columns of one name."""
-    if reader.at("BY"):
-        reader.reject("set operations match columns by position", "write CORRESPONDING, or leave BY NAME out")
+    """ALL or DISTINCT, and CORRESPONDING [BY (columns)]: of both sides the columns of one name. BY NAME, as DuckDB has
+    it, are the columns of either side."""
     distinct = reader.take_one_of("ALL", "DISTINCT") != "ALL"
+    if reader.at("BY"):
+        if reader.word(-1).capitals not in ("UNION", "ALL", "DISTINCT") or not reader.take("BY", "NAME"):
+            reader.reject("set operations match columns by position", "write CORRESPONDING, or UNION BY NAME")
+        return {"distinct": distinct, "by_name": True}
     if not reader.take("CORRESPONDING"):
         return {"distinct": distinct}
     return {"distinct": distinct, "corresponding": reader.column_names() if reader.take("BY") else []}
@@ -231,17 +233,27 @@ def _read_join(reader: Reader) -> exp.Expr | None:
         reader.reject(*what)
     if reader.word(1).capitals == "APPLY":
         reject_clause(reader)
-    natural = reader.take("NATURAL")
+    closest = reader.take("ASOF")
+    natural = not closest and reader.take("NATURAL")
     kind = reader.take_one_of("LEFT", "RIGHT", "FULL", "INNER", "CROSS", "SEMI", "ANTI")
     if kind in ("LEFT", "RIGHT", "FULL"):
         # Spark says LEFT SEMI JOIN.
         kind = (reader.take_one_of("SEMI", "ANTI") if kind == "LEFT" else None) or kind
         reader.take("OUTER")
-    if kind or natural:
+    if closest and kind not in (None, "INNER", "LEFT"):
+        remedy = "write ASOF JOIN, or ASOF LEFT JOIN"
+        reader.reject(f"ASOF {kind} JOIN is not supported", remedy, start)
+    if kind or natural or closest:
         reader.need("JOIN")
     elif not reader.take("JOIN"):
         return None
     join = exp.Join(this=_read_source(reader), kind=(kind or "INNER").lower())
+    if closest:
+        right = join.this
+        if not isinstance(right, syntax.FromItem) or right.args.get("lateral") or right.args.get("as_of"):
+            remedy = "write a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts, with a stream, a table, a view or a query b"
+            reader.reject("ASOF JOIN does not go with UNNEST, LATERAL or FOR SYSTEM_TIME", remedy, start)
+        join.set("closest", True)
     if natural:
         join.set("natural", True)
         if kind == "CROSS" or reader.at("ON") or reader.at("USING"):
@@ -272,6 +284,8 @@ def _read_source(reader: Reader) -> exp.Expr:
     elif reader.at("LATERAL", "UNNEST", "("):
         reader.skip()
         return _read_unnest(reader)
+    elif start.capitals in _SERIES and start.kind == "name" and reader.word(1).text == "(":
+        return _read_series(reader)
     elif start.capitals == "LATERAL" and (reader.word(1).is_name or reader.word(1).text == "("):
         reader.skip()
         if not reader.at("(") or not _query_in_bracket(reader):
@@ -294,7 +308,7 @@ def _read_source(reader: Reader) -> exp.Expr:
     window = read_window(reader) if reader.at("[") else None
     as_of = _read_as_of(reader) if reader.at("FOR", "SYSTEM_TIME") else None
     alias = columns = None
-    goes_on = reader.at(*EMIT) or at_named_windows(reader)
+    goes_on = reader.at(*EMIT) or reader.at(*EMIT_CHANGES) or at_named_windows(reader)
     if not goes_on:
         reject_clause(reader)
     if not goes_on and (reader.take("AS") or reader.word().is_name):
@@ -340,6 +354,20 @@ def _read_unnest(reader: Reader) -> exp.Expr:
     numbered = reader.take("WITH", "ORDINALITY") or numbered
     made = syntax.UnnestItem(this=array, alias=alias, columns=columns, numbered=numbered)
     return reader.spanned(made, start)
+
+
+_SERIES: Final = ("GENERATE_SERIES", "RANGE")
+
+
+def _read_series(reader: Reader) -> exp.Expr:
+    """generate_series(1, 10) [AS t (x)]: the elements of that array."""
+    start, array = reader.word(), reader.value()
+    alias, columns = exp.to_identifier(start.text.lower()), None
+    reject_clause(reader)
+    if reader.take("AS") or reader.word().is_name:
+        alias = reader.name("a name")
+        columns = reader.column_names_if_any()
+    return reader.spanned(syntax.UnnestItem(this=array, alias=alias, columns=columns, numbered=False), start)
 
 
 def _read_function_input(reader: Reader) -> exp.Expr:

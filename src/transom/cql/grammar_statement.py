@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from sqlglot import exp
 
 from transom.cql import syntax
 from transom.cql.foreign import STATEMENTS, reject_clause
 from transom.cql.grammar_expression import read_type
-from transom.cql.grammar_query import EMIT, at_query, read_file_name, read_query
+from transom.cql.grammar_query import EMIT, EMIT_CHANGES, at_query, read_file_name, read_query
 from transom.cql.grammar_window import read_interval
 from transom.cql.reader import Reader
 
@@ -19,7 +19,6 @@ _STATEMENTS: Final = (
 _KINDS: Final = ("STREAM", "TABLE", "VIEW", "SINK")
 SHOWN: Final = ("STREAMS", "TABLES", "VIEWS", "SINKS", "FUNCTIONS", "OPTIONS")
 _FOREIGN_KINDS: Final = {
-    "SOURCE": "write CREATE STREAM name (columns, WATERMARK FOR ts AS ts) WITH (..)",
     "INDEX": "leave it out: each join keeps the index that it needs",
     "FUNCTION": "write the expression itself, or bring a function of Python: @session.function(..)",
     "MACRO": "write the expression itself, or bring a function of Python: @session.function(..)",
@@ -70,7 +69,9 @@ def _read_create(reader: Reader) -> exp.Expr:
     if reader.at("MATERIALIZED", "VIEW"):  # what is computed when, EXPLAIN says: to the answer it is all the same
         reader.skip()
     word = reader.word()
-    kind = reader.take_one_of(*_KINDS)
+    kind = reader.take_one_of(*_KINDS, "SOURCE")
+    if kind == "SOURCE":  # as RisingWave and Materialize call what comes in
+        kind = "STREAM"
     if kind is None:
         what = _FOREIGN_KINDS.get(word.capitals, "write CREATE STREAM, TABLE, VIEW or SINK")
         reader.reject(f"CREATE cannot be followed by {word}", what)
@@ -82,7 +83,9 @@ def _read_create(reader: Reader) -> exp.Expr:
     if kind != "VIEW" and reader.word().capitals in ("AS", "FROM", "LIKE"):
         remedy = {
             "LIKE": "write its columns, as in CREATE TABLE t (a INTEGER)",
-            "FROM": f"write CREATE SINK {name.name} WITH (..); INSERT INTO {name.name} SELECT * FROM ..",
+            "FROM": f"write CREATE SINK {name.name} WITH (..); INSERT INTO {name.name} SELECT * FROM .."
+            if kind == "SINK"
+            else f"write CREATE STREAM {name.name} (columns, WATERMARK FOR ts AS ts) WITH (connector = 'kafka', ..)",
         }.get(reader.word().capitals, f"write CREATE VIEW {name.name} AS SELECT .., or INSERT INTO a sink")
         reader.reject(f"CREATE {kind} .. {reader.word().capitals} is not supported", remedy)
     if kind == "SINK":
@@ -99,21 +102,20 @@ def _read_create(reader: Reader) -> exp.Expr:
         view.args["query"].set("emit", emit or view.args["query"].args.get("emit"))
         return view
     parts = reader.wrapped(lambda: reader.listed(lambda: _read_declaration(reader))) if reader.at("(") else []
-    if reader.at("APPEND", "ONLY"):
-        remedy = {
-            "TABLE": "write CREATE STREAM for rows that come and are never taken back",
-            "STREAM": "leave it out: so is every stream",
-        }[kind]
-        reader.reject("APPEND ONLY is not supported", remedy)
+    if reader.take("APPEND", "ONLY") and any(isinstance(part, syntax.Watermark) for part in parts):
+        kind = "STREAM"  # rows that come at their time and are never taken back
     settings = _read_settings(reader)
     return syntax.CreateInput(this=name, kind=kind, parts=parts, settings=settings, if_exists=if_exists)
 
 
 def _read_whole_query(reader: Reader) -> exp.Expr:
-    """A query that is nowhere within another: RisingWave's EMIT ON WINDOW CLOSE may stand behind it."""
+    """A query that is nowhere within another: EMIT ON WINDOW CLOSE, or EMIT CHANGES, may stand behind it."""
     start = reader.word()
     query = read_query(reader)
-    if reader.take(*EMIT):
+    if reader.take(*EMIT_CHANGES):  # an answer is kept up to date without a word
+        if reader.at("LIMIT"):
+            reader.reject("LIMIT behind EMIT CHANGES is not supported", "write LIMIT 5 EMIT CHANGES")
+    elif reader.take(*EMIT):
         query.set("emit", True)
     return reader.spanned(query, start)
 
@@ -169,8 +171,7 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         return reader.spanned(key, start)
     column = reader.name("a column name", any_word=True)
     if reader.at("AS"):
-        remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
-        reader.reject("a computed column is not supported", remedy)
+        _reject_computed(reader)
     kind = read_type(reader)
     metadata = _read_metadata(reader, column)
     invisible = primary = not_null = False
@@ -183,6 +184,8 @@ def _read_declaration(reader: Reader) -> exp.Expr:
             not_null = True
         elif not reader.take("NULL"):  # what a column may be without a word
             break
+    if reader.at("AS"):
+        _reject_computed(reader)
     for rule in ("DEFAULT", "CHECK", "UNIQUE", "REFERENCES", "COMMENT"):
         if reader.at(rule):
             remedy = _RULES.get(rule, "leave it out; of rules there is NOT NULL")
@@ -192,6 +195,11 @@ def _read_declaration(reader: Reader) -> exp.Expr:
         this=column, kind=kind, invisible=invisible, primary=primary, not_null=not_null, metadata=metadata
     )
     return reader.spanned(declaration, start)
+
+
+def _reject_computed(reader: Reader) -> NoReturn:
+    remedy = "compute it in a view: CREATE VIEW v AS SELECT *, a + 1 AS b FROM s"
+    reader.reject("a computed column is not supported", remedy)
 
 
 def _read_metadata(reader: Reader, column: exp.Identifier) -> str | None:

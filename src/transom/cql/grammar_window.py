@@ -66,6 +66,10 @@ def read_duration(reader: Reader, unit_needed: bool = True) -> exp.Expr:
     if reader.at("INTERVAL"):
         return read_interval(reader)
     start = reader.word()
+    if start.kind == "text" and any(c.isalpha() for c in start.text):  # '10 minutes', perhaps with a sign before it
+        reader.skip()
+        text = exp.Literal(this=start.text.strip().removeprefix("+"), is_string=True)
+        return reader.spanned(syntax.Duration(this=reader.spanned(text, start)), start)
     number = reader.literal("number", "a duration", _DURATIONS)
     unit = _read_unit(reader)
     if unit is None and (unit_needed or reader.word().kind == "name"):

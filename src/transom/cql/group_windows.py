@@ -24,7 +24,8 @@ def with_windows_in_from(select: exp.Select) -> exp.Select:
     if len(windows) != 1 or from_ is None or len(from_.this.expressions) != 1:
         return select
     (window,), (source,) = windows, from_.this.expressions
-    if not isinstance(source, syntax.FromItem) or not isinstance(source.this, exp.Identifier):
+    named = isinstance(source, syntax.FromItem) and isinstance(source.this, exp.Identifier | syntax.Bracketed)
+    if not named or source.args.get("lateral"):
         return select
     keys = [each for each in grouped if each is not window]
     session = window.name.upper() == "SESSION"

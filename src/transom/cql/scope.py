@@ -25,14 +25,19 @@ class ScopeColumn:
 
 @dataclass(frozen=True)
 class Input:
-    """One input of FROM. A query without an alias has none, and its columns go by their names alone."""
+    """One input of FROM. A query without an alias has none, and its columns go by their names alone.
+
+    `time` is the time of its rows, where they are those of one stream.
+    """
 
     alias: str | None
     columns: tuple[ScopeColumn, ...]
+    time: ColumnRef | None = None
 
     def moved(self, by: int) -> Input:
         """The same input in a row in which its columns stand further to the right."""
-        return replace(self, columns=tuple(_moved(column, by) for column in self.columns))
+        time = None if self.time is None else replace(self.time, index=self.time.index + by)
+        return replace(self, columns=tuple(_moved(column, by) for column in self.columns), time=time)
 
 
 def _moved(column: ScopeColumn, by: int) -> ScopeColumn:

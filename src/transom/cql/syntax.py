@@ -59,9 +59,9 @@ class Subscript(exp.Expression):
 
 
 class Quantified(exp.Expression):
-    """ANY (query), ALL (query): what stands behind a comparison."""
+    """ANY (query), ALL (query), or those of an array: what stands behind a comparison."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "query": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "query": False, "array": False}
 
 
 class UnnestItem(exp.Expression):

@@ -20,12 +20,13 @@ values is their bytes one after the other. Each value is a mark, and then:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transom.core.delta import Int64s
 from transom.core.schema import arrow_type, held_type, is_held_otherwise, is_nested
@@ -299,6 +300,77 @@ def unnested(arrays: pa.Array, type_: pa.DataType, outer: bool = False) -> tuple
     return rows, numbers, values_at(type_, data, begins)
 
 
+def most_frequent(arrays: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Of arrays in which equal elements stand together that which is there most often; of several the first."""
+    data, starts = _starts(arrays)
+    begins = np.empty(len(starts), dtype=np.int64)
+    find_most_frequent(data, starts, begins)
+    return values_at(type_, data, begins)
+
+
+def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    """In every row the elements of all, one array after the other; NULL has none."""
+    empty = pa.scalar(bytes((ARRAY, END)), pa.binary())
+    inner = [pc.binary_slice(pc.coalesce(array, empty), 1, -1) for array in arrays]
+    return pc.binary_join_element_wise(pa.scalar(bytes((ARRAY,))), *inner, pa.scalar(bytes((END,))), pa.scalar(b""))
+
+
+def reversed_elements(arrays: pa.Array) -> pa.Array:
+    """The elements from the last to the first."""
+
+    def order(data: Bytes, begins: Int64s, offsets: Int64s) -> tuple[Int64s, Int64s]:
+        counts = np.diff(offsets)
+        return np.repeat(offsets[:-1] + offsets[1:] - 1, counts) - np.arange(len(begins)), counts
+
+    return _rearranged(arrays, order)
+
+
+def sorted_elements(arrays: pa.Array, once: bool) -> pa.Array:
+    """The elements in order, NULL last; `once`: of equal ones one, and no NULL."""
+
+    def order(data: Bytes, begins: Int64s, offsets: Int64s) -> tuple[Int64s, Int64s]:
+        chosen, counts = np.arange(len(begins)), np.diff(offsets)
+        kept = sort_elements(data, begins, offsets, once, chosen, counts)
+        return chosen[:kept], counts
+
+    return _rearranged(arrays, order)
+
+
+def elements_between(arrays: pa.Array, first: pa.Array, last: pa.Array) -> pa.Array:
+    """The elements from one number to another, both counted from 1, or from the end below 0."""
+
+    def order(data: Bytes, begins: Int64s, offsets: Int64s) -> tuple[Int64s, Int64s]:
+        counts = np.diff(offsets)
+        low, high = (column.fill_null(0).to_numpy().astype(np.int64) for column in (first, last))
+        low, high = (np.where(bound < 0, bound + counts + 1, bound) for bound in (low, high))
+        rows = np.repeat(np.arange(len(counts)), counts)
+        before = np.arange(len(begins)) - offsets[rows]
+        within = (before >= low[rows] - 1) & (before < high[rows])
+        return np.flatnonzero(within), np.bincount(rows[within], minlength=len(counts))
+
+    cut = _rearranged(arrays, order)
+    return pc.if_else(pc.and_(first.is_valid(), last.is_valid()), cut, pa.scalar(None, pa.binary()))
+
+
+def _rearranged(arrays: pa.Array, order: Callable[[Bytes, Int64s, Int64s], tuple[Int64s, Int64s]]) -> pa.Array:
+    """Arrays of some of their elements: `order` says of which, and of how many in each row."""
+    data, starts = _starts(arrays)
+    valid = np.empty(len(starts), dtype=np.uint8)
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    count_elements(data, starts, valid, offsets)
+    begins = np.empty(int(offsets[-1]), dtype=np.int64)
+    find_elements(data, starts, offsets, begins)
+    chosen, counts = order(data, begins, offsets)
+    begins = begins[chosen]
+    ends = np.zeros(len(begins) + 1, dtype=np.int64)
+    measure_elements(data, begins, ends)
+    out = np.empty(int(ends[-1]), dtype=np.uint8)
+    copy_values(data, begins, ends, out)
+    rows = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=rows[1:])
+    return _column(arrays_of(EncodedValues(out, ends), rows, valid), valid)
+
+
 def positions(arrays: pa.Array, wanted: pa.Array) -> pa.Array:
     """Where the first element is that equals the wanted value, NULL equal to NULL; 0: nowhere."""
     data, starts = _starts(arrays)
@@ -525,6 +597,72 @@ def find_value(data, starts, wanted, wanted_at, valid, numbers):  # type: ignore
                     numbers[i] = number
                     break
             at = after
+
+
+@borrowing
+def same_bytes(data, at, other, size):  # type: ignore[no-untyped-def]
+    same = True
+    for j in range(size):
+        same = same and data[at + j] == data[other + j]
+    return same
+
+
+@jit
+def find_most_frequent(data, starts, begins):  # type: ignore[no-untyped-def]
+    for i in range(len(starts)):
+        begins[i] = -1
+        if not is_there(data, starts[i]):
+            continue
+        at = starts[i] + 1
+        first = at
+        size = most = count = 0
+        while data[at] != 0:
+            after = behind(data, at)
+            if count == 0 or after - at != size or not same_bytes(data, first, at, size):
+                first, size, count = at, after - at, 0
+            count += 1
+            if count > most:
+                most = count
+                begins[i] = first
+            at = after
+
+
+@borrowing
+def is_before(data, at, other):  # type: ignore[no-untyped-def]
+    """Whether one value is less than another; none is the beginning of another one."""
+    size = min(behind(data, at) - at, behind(data, other) - other)
+    for j in range(size):
+        if data[at + j] != data[other + j]:
+            return data[at + j] < data[other + j]
+    return False
+
+
+@jit
+def sort_elements(data, begins, offsets, once, chosen, counts):  # type: ignore[no-untyped-def]
+    """The numbers of elements in the order of each array, and with `once` each value once; how many are left."""
+    kept = 0
+    for i in range(len(counts)):
+        first = kept
+        for element in range(offsets[i], offsets[i + 1]):
+            if once and data[begins[element]] == 255:
+                continue
+            to = kept
+            while to > first and is_before(data, begins[element], begins[chosen[to - 1]]):
+                to -= 1
+            if once and to > first and not is_before(data, begins[chosen[to - 1]], begins[element]):
+                continue
+            for j in range(kept, to, -1):
+                chosen[j] = chosen[j - 1]
+            chosen[to] = element
+            kept += 1
+        counts[i] = kept - first
+    return kept
+
+
+@jit
+def measure_elements(data, begins, ends):  # type: ignore[no-untyped-def]
+    for i in range(len(begins)):
+        ends[i + 1] = ends[i] + behind(data, begins[i]) - begins[i]
 
 
 @jit

@@ -24,7 +24,7 @@ from transom.plan.algebra import AggregateCall, AggregateName, OrderedBy
 from transom.plan.expression import Call, Case, Cast, Expression, Literal
 from transom.plan.nested_functions import part_type
 from transom.plan.scalar_operators import truth
-from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_number, settle, type_name
+from transom.plan.typing_rules import NULL, cast, coerce, is_decimal, is_float, is_integer, is_number, settle, type_name
 
 Refer = Callable[[AggregateCall], Expression]
 """The value of a call, in the expression around it."""
@@ -158,7 +158,11 @@ def _quantile(name: OneOf["quantile_cont", "quantile_disc"], within: bool = Fals
     def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
         if within:
             _one_ordered(function, written)
-            value, fraction = written.order[0].expression, _fraction(function, written.arguments[0])
+            value = written.order[0].expression
+            if _is_unknown(written.arguments[0]):
+                nothing = Literal(None, DOUBLE if name == "quantile_cont" else settle(value).type)
+                return refer(_call("max", nothing))
+            fraction = _fraction(function, written.arguments[0])
         else:
             value, many = written.arguments[:2]
             if isinstance(many, Call) and many.function == "list_value" and many.arguments:
@@ -263,6 +267,28 @@ def _array_agg(function: AggregateFunction, written: WrittenAggregate, refer: Re
     return refer(AggregateCall("array_agg", value, type_, written.distinct, order, written.condition))
 
 
+def _is_unknown(value: Expression) -> bool:
+    """Whether it is NULL in whatever is computed with it."""
+    if isinstance(value, Call) and value.function in _EXACT:
+        return any(map(_is_unknown, value.arguments))
+    return isinstance(value, Literal) and value.value is None
+
+
+def _collected(once: bool) -> Rule:
+    """COLLECT_LIST and COLLECT_SET of Spark: without NULLs, and over nothing an empty array."""
+
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value = settle(written.arguments[0])
+        element = cast(value, part_type(value.type))
+        not_null = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+        met = not_null if written.condition is None else Call("and", (written.condition, not_null), BOOLEAN)
+        type_, once_each = pa.list_(element.type), once or written.distinct
+        listed = refer(AggregateCall("array_agg", element, type_, once_each, (OrderedBy(element),), met))
+        return Call("coalesce", (listed, Call("list_value", (), type_)), type_)
+
+    return rule
+
+
 def _fraction(function: AggregateFunction, value: Expression) -> Fraction:
     """A constant from 0 to 1, exactly as it is written."""
     fraction = constant_number(value)
@@ -288,6 +314,120 @@ def constant_number(value: Expression) -> Fraction | None:
 
 def _count_distinct(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
     return refer(_call("count", written.argument(), True))
+
+
+def _bits(name: OneOf["bit_and", "bit_or", "bit_xor"]) -> Rule:
+    def rule(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+        value = written.argument()
+        if value.type == NULL:
+            value = coerce(value, INTEGER)
+        if not is_integer(value.type):
+            remedy = f"write {function.name}(CAST(value AS BIGINT))"
+            raise QueryError(f"{function.name} takes whole numbers, not {type_name(value.type)}", remedy=remedy)
+        return refer(AggregateCall(name, value, value.type, written.distinct))
+
+    return rule
+
+
+def _mode(function: AggregateFunction, written: WrittenAggregate, refer: Refer) -> Expression:
+    """Among all values in order, which is how it is the least of several; as PostgreSQL has it, it may be said in
+    WITHIN GROUP."""
+    values = [*written.arguments, *(each.expression for each in written.order)]
+    if len(values) != 1:
+        raise QueryError("MODE takes one value", remedy=f"write {function.usage}")
+    value = settle(values[0])
+    element = cast(value, part_type(value.type))
+    not_null = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+    met = not_null if written.condition is None else Call("and", (written.condition, not_null), BOOLEAN)
+    order = (OrderedBy(element, any(each.descending for each in written.order)),)
+    listed = refer(AggregateCall("array_agg", element, pa.list_(element.type), written.distinct, order, met))
+    return cast(Call("list_mode", (listed,), element.type), value.type)
+
+
+@dataclass(frozen=True)
+class _NumberPairs:
+    """What two values come to over the rows in which neither is NULL, as the standard has it: y first.
+
+    All of it is made of covariances, variances, averages and counts, which depend on the values alone.
+    """
+
+    function: AggregateFunction
+    written: WrittenAggregate
+    refer: Refer
+
+    @property
+    def y(self) -> Expression:
+        return self._both(self._numbers[0])
+
+    @property
+    def x(self) -> Expression:
+        return self._both(self._numbers[1])
+
+    @property
+    def _numbers(self) -> tuple[Expression, Expression]:
+        y, x = (coerce(each, DOUBLE) if each.type == NULL else settle(each) for each in self.written.arguments)
+        name = self.function.name.upper()
+        for each in (y, x):
+            if not is_number(each.type):
+                remedy = f"write {name}(CAST(a AS DOUBLE), CAST(b AS DOUBLE))"
+                raise QueryError(f"{name} takes numbers, not {type_name(each.type)}", remedy=remedy)
+        if self.written.distinct:
+            raise QueryError(f"{name} is not DISTINCT", remedy="leave DISTINCT out")
+        if any(is_float(each.type) for each in (y, x)):
+            y, x = coerce(y, DOUBLE), coerce(x, DOUBLE)
+        return y, x
+
+    def _both(self, value: Expression) -> Expression:
+        there = tuple(
+            Call("not", (Call("is_null", (each,), BOOLEAN),), BOOLEAN) for each in map(settle, self.written.arguments)
+        )
+        met = there if self.written.condition is None else (self.written.condition, *there)
+        return Case((Call("and", met, BOOLEAN),), (value,), Literal(None, value.type))
+
+    def count(self) -> Expression:
+        return self.refer(_call("count", self.x))
+
+    def average(self, value: Expression) -> Expression:
+        return self.refer(_call("avg", value))
+
+    def variance(self, value: Expression, name: OneOf["var_pop", "var_samp"] = "var_pop") -> Expression:
+        return self.refer(_call(name, value))
+
+    def covariance(self, name: OneOf["covar_pop", "covar_samp"] = "covar_pop") -> Expression:
+        return self.refer(AggregateCall(name, self.y, DOUBLE, other=self.x))
+
+
+def _doubles(function: str, left: Expression, right: Expression) -> Expression:
+    return Call(function, (coerce(left, DOUBLE), coerce(right, DOUBLE)), DOUBLE)
+
+
+def _is_zero(value: Expression) -> Expression:
+    return Call("=", (value, Literal(0.0, DOUBLE)), BOOLEAN)
+
+
+def _correlation(pairs: _NumberPairs) -> Expression:
+    spread = _doubles("*", pairs.variance(pairs.y), pairs.variance(pairs.x))
+    return _doubles("/", pairs.covariance(), Call("sqrt", (spread,), DOUBLE))
+
+
+def _slope(pairs: _NumberPairs) -> Expression:
+    return _doubles("/", pairs.covariance(), pairs.variance(pairs.x))
+
+
+def _intercept(pairs: _NumberPairs) -> Expression:
+    on_line = _doubles("*", _slope(pairs), pairs.average(pairs.x))
+    nothing = Literal(None, DOUBLE)
+    return Case((_is_zero(pairs.variance(pairs.x)),), (nothing,), _doubles("-", pairs.average(pairs.y), on_line))
+
+
+def _explained(pairs: _NumberPairs) -> Expression:
+    squared = _doubles("*", _correlation(pairs), _correlation(pairs))
+    flat = tuple(_is_zero(pairs.variance(each)) for each in (pairs.x, pairs.y))
+    return Case(flat, (Literal(None, DOUBLE), Literal(1.0, DOUBLE)), squared)
+
+
+def _of_pairs(value: Callable[[_NumberPairs], Expression]) -> Rule:
+    return lambda function, written, refer: value(_NumberPairs(function, written, refer))
 
 
 def _deviation(name: OneOf["var_pop", "var_samp"]) -> Rule:
@@ -326,6 +466,9 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
                       ("listagg", "group_concat"), 1, 1),
     AggregateFunction("array_agg", "ARRAY_AGG(a ORDER BY b)", "the array of all values, NULL or not, in that order, "
                       "and where it leaves a choice in that of the values", _array_agg, ("list",)),
+    AggregateFunction("collect_list", "COLLECT_LIST(a)", "the array of all values that are not NULL, in their order; "
+                      "over nothing it is empty", _collected(False)),
+    AggregateFunction("collect_set", "COLLECT_SET(a)", "the same with each value once", _collected(True)),
     AggregateFunction("median", "MEDIAN(a)", "QUANTILE_CONT(a, 0.5)", _median),
     AggregateFunction("quantile_cont", "QUANTILE_CONT(a, 0.95)", "with the numbers in order, what lies at that "
                       "fraction of the way from the first to the last, between two of them in proportion; a DOUBLE, of "
@@ -345,11 +488,40 @@ AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("var_pop", "VAR_POP(a)", "variance of all (divided by n), the same way", _computed("var_pop")),
     AggregateFunction("stddev_samp", "STDDEV_SAMP(a)", "square root of VAR_SAMP", _deviation("var_samp"), ("stddev",)),
     AggregateFunction("stddev_pop", "STDDEV_POP(a)", "square root of VAR_POP", _deviation("var_pop")),
+    AggregateFunction("mode", "MODE(a)", "the value that is there most often; of several the least. Also MODE() WITHIN "
+                      "GROUP (ORDER BY a)", _mode, (), 0, 1),
+    AggregateFunction("bit_and", "BIT_AND(a)", "of whole numbers the bits that all of them have", _bits("bit_and")),
+    AggregateFunction("bit_or", "BIT_OR(a)", "the bits that one of them has", _bits("bit_or")),
+    AggregateFunction("bit_xor", "BIT_XOR(a)", "the bits that an odd number of them has", _bits("bit_xor")),
+    AggregateFunction("covar_pop", "COVAR_POP(a, b)", "covariance of all rows in which neither is NULL, a DOUBLE. "
+                      "From the exact sums, rounded once", _of_pairs(_NumberPairs.covariance), (), 2),
+    AggregateFunction("covar_samp", "COVAR_SAMP(a, b)", "that of a sample; of one row NULL",
+                      _of_pairs(lambda pairs: pairs.covariance("covar_samp")), (), 2),
+    AggregateFunction("corr", "CORR(a, b)", "correlation: COVAR_POP divided by both standard deviations; NaN where one "
+                      "of these is 0", _of_pairs(_correlation), (), 2),
+    AggregateFunction("regr_count", "REGR_COUNT(b, a)", "rows in which neither is NULL. Over nothing 0",
+                      _of_pairs(_NumberPairs.count), (), 2),
+    AggregateFunction("regr_avgx", "REGR_AVGX(b, a)", "average of `a` over these",
+                      _of_pairs(lambda pairs: pairs.average(pairs.x)), (), 2),
+    AggregateFunction("regr_avgy", "REGR_AVGY(b, a)", "average of `b` over these",
+                      _of_pairs(lambda pairs: pairs.average(pairs.y)), (), 2),
+    AggregateFunction("regr_sxx", "REGR_SXX(b, a)", "VAR_POP(a) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.variance(pairs.x), pairs.count())), (), 2),
+    AggregateFunction("regr_syy", "REGR_SYY(b, a)", "VAR_POP(b) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.variance(pairs.y), pairs.count())), (), 2),
+    AggregateFunction("regr_sxy", "REGR_SXY(b, a)", "COVAR_POP(b, a) times their number",
+                      _of_pairs(lambda pairs: _doubles("*", pairs.covariance(), pairs.count())), (), 2),
+    AggregateFunction("regr_slope", "REGR_SLOPE(b, a)", "slope of the line that fits `b` best where `a` is known",
+                      _of_pairs(_slope), (), 2),
+    AggregateFunction("regr_intercept", "REGR_INTERCEPT(b, a)", "`b` on that line where `a` is 0",
+                      _of_pairs(_intercept), (), 2),
+    AggregateFunction("regr_r2", "REGR_R2(b, a)", "how much of the variance of `b` the line explains: CORR squared",
+                      _of_pairs(_explained), (), 2),
 )  # fmt: skip
 
 _ORDERED: Final = (
     *("first", "last", "string_agg", "array_agg"),
-    *("percentile_cont", "percentile_disc", "approx_percentile"),
+    *("percentile_cont", "percentile_disc", "approx_percentile", "mode"),
 )
 _BY_NAME: Final = {name: each for each in AGGREGATE_FUNCTIONS for name in (each.name, *each.aliases)}
 AGGREGATES: Final = tuple(_BY_NAME)
@@ -363,7 +535,7 @@ def resolve_aggregate(function: str, written: WrittenAggregate, refer: Refer) ->
     if definition is None:
         close = difflib.get_close_matches(function.lower(), _BY_NAME, n=2, cutoff=0.3) or ["count", "sum", "avg"]
         raise QueryError(f"there is no aggregate '{function}'", remedy=f"did you mean {' or '.join(close)}?")
-    if not written.arguments and (definition.name != "count" or written.distinct):
+    if not written.arguments and definition.arguments and (definition.name != "count" or written.distinct):
         raise QueryError(f"{definition.name}(*) has no meaning", remedy=f"write {definition.name}(column)")
     if written.arguments and not 0 <= len(written.arguments) - definition.arguments <= definition.optional:
         count = "one argument" if definition.arguments == 1 else f"{definition.arguments} arguments"

@@ -417,6 +417,11 @@ AggregateName = OneOf[
     "max",
     "var_pop",
     "var_samp",
+    "covar_pop",
+    "covar_samp",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "first",
     "quantile_cont",
     "quantile_disc",
@@ -470,7 +475,7 @@ class AggregateCall(Structural):
     `first` is the argument, NULL or not, of the first row in the `order` that meets the `condition`; the order leaves
     no choice but among equal values. The others leave NULL out, and quantiles are at the `fraction` of the values.
     `string_agg` is all texts in the `order`, with the `separator` between them; `array_agg` the array of all values,
-    NULL or not.
+    NULL or not. A covariance has an `other` argument, and both are NULL where one is.
     """
 
     function: AggregateName
@@ -481,12 +486,13 @@ class AggregateCall(Structural):
     condition: Expression | None = None
     fraction: Fraction | None = None
     separator: str = ""
+    other: Expression | None = None
     excerpt: Excerpt | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """What it computes of a row."""
-        expressions = (self.argument, *(each.expression for each in self.order), self.condition)
+        expressions = (self.argument, self.other, *(each.expression for each in self.order), self.condition)
         return tuple(each for each in expressions if each is not None)
 
     def over(self, change: Callable[[Expression], Expression]) -> AggregateCall:
@@ -496,11 +502,14 @@ class AggregateCall(Structural):
             argument=None if self.argument is None else change(self.argument),
             order=tuple(replace(each, expression=change(each.expression)) for each in self.order),
             condition=None if self.condition is None else change(self.condition),
+            other=None if self.other is None else change(self.other),
         )
 
     def __str__(self) -> str:
         inner = "*" if self.argument is None else str(self.argument)
         parts = f"{'DISTINCT ' * self.distinct}{inner}"
+        if self.other is not None:
+            parts += f", {self.other}"
         if self.fraction is not None:
             parts += f", {float(self.fraction)}"
         if self.function == "string_agg":

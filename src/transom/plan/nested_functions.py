@@ -123,6 +123,54 @@ def _searched(function: Function, arguments: Arguments) -> Expression:
     )
 
 
+def _rearranged(function: Function, arguments: Arguments) -> Expression:
+    array = _need_array(function, arguments)
+    return Call(function.name, (array,), array.type)
+
+
+def _sliced(function: Function, arguments: Arguments) -> Expression:
+    array = _need_array(function, arguments)
+    if not all(is_integer(each.type) or each.type == NULL for each in arguments[1:]):
+        raise misfit(function, arguments, "write array[2:3], with whole numbers")
+    return Call("list_slice", (array, *(coerce(each, BIGINT) for each in arguments[1:])), array.type)
+
+
+def _concatenated(function: Function, arguments: Arguments) -> Expression:
+    """Arrays one behind the other, in a type that holds the elements of all."""
+    if not all(is_array(each.type) or each.type == NULL for each in arguments):
+        raise misfit(function, arguments)
+    type_ = meeting_type(arguments)
+    if type_ is None:
+        raise cannot_mix(f"'{function.name}'", arguments)
+    type_ = pa.list_(INTEGER) if type_ == NULL else type_
+    return Call("list_concat", tuple(coerce(each, type_) for each in arguments), type_)
+
+
+def _appended(function: Function, arguments: Arguments) -> Expression:
+    """An array and a value behind it, or a value before it."""
+    before = function.name == "list_prepend"
+    array, value = reversed(arguments) if before else arguments
+    one = _array(function, (value,))
+    return _concatenated(function, (one, array) if before else (array, one))
+
+
+def _extreme(function: Function, arguments: Arguments) -> Expression:
+    array = _need_array(function, arguments)
+    at = Literal(1 if function.name == "list_min" else -1, BIGINT)
+    return Call("list_extract", (Call("list_distinct", (array,), array.type), at), array.type.value_type)
+
+
+def _series(function: Function, arguments: Arguments) -> Expression:
+    """From the first number to the second, by steps of the third."""
+    if all(a.type == NULL or is_integer(a.type) for a in arguments):
+        numbers = tuple(coerce(a, BIGINT) for a in arguments)
+        if len(numbers) == 1:
+            numbers = (Literal(0, BIGINT), *numbers)
+        step = numbers[2] if len(numbers) > 2 else Literal(1, BIGINT)
+        return Call(function.name, (*numbers[:2], step), pa.list_(BIGINT))
+    raise misfit(function, arguments, f"write {function.usage} with whole numbers")
+
+
 def _split(function: Function, arguments: Arguments) -> Expression:
     if any(each.type not in (VARCHAR, NULL) for each in arguments):
         raise misfit(function, arguments, f"write {function.usage}; cast what is no text to VARCHAR")
@@ -149,6 +197,25 @@ NESTED_FUNCTIONS: Final[tuple[Function, ...]] = (
              ("cardinality",)),
     Function("list_contains", "list_contains(array, value)", "whether an element equals the value", 2, 2, _searched,
              ("list_has", "array_has", "array_contains")),
+    Function("list_slice", "array[from:to]", "the elements from one number to another; each may be left out", 3, 3,
+             _sliced, ("array_slice",)),
+    Function("list_concat", "list_concat(array, array)", "the elements of both; NULL has none", 2, None, _concatenated,
+             ("list_cat", "array_concat", "array_cat")),
+    Function("list_append", "list_append(array, value)", "with the value behind them", 2, 2, _appended,
+             ("array_append", "array_push_back")),
+    Function("list_prepend", "list_prepend(value, array)", "with the value before them", 2, 2, _appended,
+             ("array_prepend",)),
+    Function("list_sort", "list_sort(array)", "the elements in order, NULL last", 1, 1, _rearranged, ("array_sort",)),
+    Function("list_distinct", "list_distinct(array)", "each value that is not NULL once, in order", 1, 1, _rearranged,
+             ("array_distinct",)),
+    Function("list_reverse", "list_reverse(array)", "from the last to the first", 1, 1, _rearranged,
+             ("array_reverse",)),
+    Function("list_min", "list_min(array)", "the least element that is not NULL", 1, 1, _extreme, ("array_min",)),
+    Function("list_max", "list_max(array)", "the greatest", 1, 1, _extreme, ("array_max",)),
+    Function("range", "range([start,] stop[, step])", "the array of the whole numbers from the start, or 0, to before "
+             "the stop", 1, 3, _series),
+    Function("generate_series", "generate_series([start,] stop[, step])", "the same with the stop itself", 1, 3,
+             _series),
     Function("string_split", "string_split(text, separator)", "the array of the parts between separators, of an empty "
              "one all characters", 2, 2, _split, ("str_split", "string_to_array")),
     Function("array_to_string", "array_to_string(array, separator)", "all elements as one text; NULL is left out", 2,

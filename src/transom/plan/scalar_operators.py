@@ -162,6 +162,16 @@ def _remainder(function: Function, arguments: Arguments) -> Expression:
     return _both(function, arguments, type_)
 
 
+def _bits(function: Function, arguments: Arguments) -> Expression:
+    """Operators on the bits of whole numbers."""
+    if not all(is_integer(a.type) or a.type == NULL for a in arguments):
+        raise misfit(function, arguments, f"'{function.name}' is for whole numbers of up to 8 bytes: CAST(a AS BIGINT)")
+    type_ = meeting_type(arguments)
+    if any(a.type == NULL for a in arguments):
+        return Literal(None, INTEGER if type_ == NULL else type_)
+    return Call(function.name, tuple(coerce(a, type_) for a in arguments), type_)
+
+
 def _negate(function: Function, arguments: Arguments) -> Expression:
     _need_numbers(function, arguments)
     (argument,) = arguments
@@ -305,6 +315,13 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("/", "a / b", "quotient as DOUBLE (REAL beside REAL)", 2, 2, _division),
     Function("//", "a // b", "quotient of integers without its fraction; by 0 an error", 2, 2, _whole_division),
     Function("%", "a % b", "remainder, with the sign of a; by 0 an error (NaN of floats)", 2, 2, _remainder, ("mod",)),
+    Function("&", "a & b", "of whole numbers the bits that both have", 2, 2, _bits),
+    Function("|", "a | b", "the bits that either has", 2, 2, _bits),
+    Function("xor", "xor(a, b)", "the bits that one has and the other has not", 2, 2, _bits),
+    Function("~", "~a", "the bits that it has not", 1, 1, _bits),
+    Function("<<", "a << b", "the bits so many further to the left; an overflow or a number below 0 is an error", 2, 2,
+             _bits),
+    Function(">>", "a >> b", "the bits so many further to the right", 2, 2, _bits),
     Function("negate", "-a", "the number with the other sign", 1, 1, _negate),
     EQUAL,
     Function("<>", "a <> b", "whether they differ", 2, 2, _comparison, ("!=",)),

@@ -230,6 +230,9 @@ TEXT_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("lower", "lower(text)", "in small letters", 1, 1, _TEXT, ("lcase",)),
     Function("length", "length(text)", "number of characters, or of the elements of an array", 1, 1, _length,
              ("char_length", "len")),
+    Function("strlen", "strlen(text)", "number of bytes in UTF-8", 1, 1, _LENGTH, ("octet_length",)),
+    Function("translate", "translate(text, letters, others)", "with each of the letters replaced by that at its place "
+             "among the others, or left out", 3, 3, _TEXTS),
     Function("ascii", "ascii(text)", "the code of its first character, 0 when it is empty", 1, 1,
              _takes((VARCHAR,), INTEGER)),
     Function("substring", "substring(text, start[, count])", "part of the text; the first character is 1, the last -1",
@@ -420,7 +423,16 @@ def _foreign_format(function: Function, arguments: Arguments) -> Expression:
 
 
 def _to_timestamp(function: Function, arguments: Arguments) -> Expression:
-    """As strptime, by PostgreSQL's format; to_date gives the day of it."""
+    """As strptime, by PostgreSQL's format; to_date gives the day of it. Of seconds since 1970 the instant."""
+    if len(arguments) == 1:
+        (seconds,) = arguments
+        if not (is_integer(seconds.type) or seconds.type == NULL):
+            raise misfit(
+                function, arguments, f"write {function.usage}, CAST(text AS TIMESTAMP), or to_timestamp(seconds)"
+            )
+        micros = Call("*", (coerce(seconds, BIGINT), Literal(1_000_000, BIGINT)), BIGINT)
+        start = Literal(datetime(1970, 1, 1), TIMESTAMP)
+        return coerce(Call("add_interval", (start, micros), TIMESTAMP), TIMESTAMPTZ)
     text, written = arguments
     if not isinstance(written, Literal) or not isinstance(written.value, str):
         raise misfit(function, arguments, f"write {function.usage}, with a constant format")
@@ -481,7 +493,8 @@ DATE_FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("to_char", "to_char(moment, 'YYYY-MM-DD HH24:MI:SS')", "the moment written by PostgreSQL's format", 2, 2,
              _foreign_format),
     Function("to_timestamp", "to_timestamp(text, 'YYYY-MM-DD HH24:MI:SS')", "the moment that is written so, by"
-             " PostgreSQL's format; another text is an error", 2, 2, _to_timestamp),
+             " PostgreSQL's format; another text is an error. Of whole seconds since 1970 the instant", 1, 2,
+             _to_timestamp),
     Function("to_date", "to_date(text, 'YYYY-MM-DD')", "the day that is written so", 2, 2, _to_timestamp),
     Function("date_format", "date_format(moment, 'yyyy-MM-dd HH:mm:ss')",
              "the moment written by a format of Flink and Spark", 2, 2, _foreign_format),

@@ -10,23 +10,26 @@ from typing import NamedTuple
 import numpy as np
 
 from transom.core.delta import Int64s
-from transom.kernels.aggregate import exact_sum, exact_variance, ordered, ranked
+from transom.kernels.aggregate import exact_covariance, exact_sum, exact_variance, ordered, ranked
 from transom.kernels.jit import borrowing, jit
 from transom.kernels.kernel import OPEN_END
 
-COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, LEAST_EVER, GREATEST_EVER = range(8)
-LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(8, 13)
-"""Kinds of calls. MIN and MAX come twice: over rows that never leave, where a group has the value, of a text its slot,
-and with a heap of the rows alive. The last three have a tree of the rows alive: quantiles between two values, those
-that are one of them, and all rows in order."""
+COUNT_ROWS, COUNT, SUM_WHOLE, SUM_FLOAT, VAR_POP, VAR_SAMP, COVAR_POP, COVAR_SAMP = range(8)
+BIT_AND, BIT_OR, BIT_XOR, LEAST_EVER, GREATEST_EVER = range(8, 13)
+LEAST, GREATEST, BETWEEN, RANKED, LISTED = range(13, 18)
+"""Kinds of calls. Those of bits count how many values have each. MIN and MAX come twice: over rows that never leave,
+where a group has the value, of a text its slot, and with a heap of the rows alive. The last three have a tree of the
+rows alive: quantiles between two values, those that are one of them, and all rows in order."""
 
-KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, TOTAL, LAST = range(11)
+BITS = 64
+
+KIND, ARGUMENT, DISTINCT, OFFSET, TEXT, PLACES, ONCE, PART, WHOLE, OTHER, TOTAL, LAST = range(12)
 """Columns of `calls`: see AggregateKernel.table."""
 
-TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 3, 3, 1, 1, 0, 0, 1)
-"""Of a group each kind has so many: the count, then the high and the low word, and what is above both."""
+TOTAL_WORDS = (0, 1, 4, 1, 1, 1, 1, 1, *(1 + BITS,) * 3, 3, 3, 1, 1, 0, 0, 1)
+"""Of a group each kind has so many: the count, then the high and the low word, and what is above both; or the bits."""
 
-LAST_WORDS = (1, 1, 4, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
+LAST_WORDS = (1, 1, 4, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 2, 2, 2, 2, 4)
 """What a group shows, in the same order; of what is a floating number the low word alone, of a heap the slot. Of all
 rows in order: how often they changed, and where they are among the slots that are listed."""
 
@@ -45,6 +48,23 @@ def add_wide(hi, lo, other_hi, other_lo, sign):  # type: ignore[no-untyped-def]
     if left:
         return high, low, np.int64(-1) if hi < 0 else np.int64(1)
     return high, low, np.int64(0)
+
+
+@borrowing
+def combined_bits(kind, counts):  # type: ignore[no-untyped-def]
+    """The bits that all values have, that one has, or that an odd number of them has."""
+    combined = np.uint64(0)
+    for bit in range(BITS):
+        have = counts[1 + bit]
+        if kind == BIT_AND:
+            is_set = 0 < have == counts[0]
+        elif kind == BIT_OR:
+            is_set = have > 0
+        else:
+            is_set = have % 2 == 1
+        if is_set:
+            combined |= np.uint64(1) << np.uint64(bit)
+    return np.int64(combined)
 
 
 @borrowing
@@ -174,7 +194,7 @@ def accumulate(  # type: ignore[no-untyped-def]
     roots, links, tree_roots, tree_nodes = heaps
     start, length, arena, text_width = texts
     floats, width, moments, moment_width = exact
-    scratch = np.zeros(exact_variance.SCRATCH, dtype=np.int64)
+    scratch = np.zeros(exact_covariance.SCRATCH, dtype=np.int64)
     listed = np.empty(16, dtype=np.int64)
     filled = 0
     n = len(t)
@@ -260,7 +280,7 @@ def accumulate(  # type: ignore[no-untyped-def]
                     elif kind == SUM_FLOAT:
                         exact_sum.add(floats[g * width + calls[c, OFFSET]], np.uint64(lo[a, s]).view(np.float64), way)
                     elif VAR_POP <= kind <= VAR_SAMP:
-                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        both = exact_variance.part_of(moments[g * moment_width + calls[c, OFFSET]])
                         if calls[c, PLACES] < 0:
                             exact_variance.add_float(both, np.uint64(lo[a, s]).view(np.float64), way, scratch)
                         else:
@@ -270,6 +290,21 @@ def accumulate(  # type: ignore[no-untyped-def]
                         text = (start, length, arena, text_width, calls[c, TEXT])
                         if totals[g, at] == 1 or turn * ordered.compare(s, totals[g, at + 1], (hi[a], lo[a]), text) < 0:
                             totals[g, at + 1] = s
+                    elif COVAR_POP <= kind <= COVAR_SAMP:
+                        b = calls[c, OTHER]
+                        exact_covariance.add(
+                            moments[g * moment_width + calls[c, OFFSET]],
+                            hi[a, s],
+                            lo[a, s],
+                            hi[b, s],
+                            lo[b, s],
+                            calls[c, PLACES] < 0,
+                            way,
+                            scratch,
+                        )
+                    elif BIT_AND <= kind <= BIT_XOR:
+                        for bit in range(BITS):
+                            totals[g, at + 1 + bit] += way * np.int64((lo[a, s] >> np.uint64(bit)) & np.uint64(1))
                     elif LEAST_EVER <= kind <= GREATEST_EVER:
                         a_hi, a_lo, b_hi, b_lo = hi[a, s], lo[a, s], totals[g, at + 1], np.uint64(totals[g, at + 2])
                         if kind == LEAST_EVER:
@@ -318,9 +353,22 @@ def accumulate(  # type: ignore[no-untyped-def]
                     now_shown[to] = 1 if totals[g, at] >= least else 0
                     now_shown[to + 1] = 0
                     if now_shown[to]:
-                        both = moments[g * moment_width + calls[c, OFFSET]]
+                        both = exact_variance.part_of(moments[g * moment_width + calls[c, OFFSET]])
                         spread = exact_variance.variance(both, totals[g, at], kind == VAR_SAMP, calls[c, PLACES])
                         now_shown[to + 1] = np.float64(spread).view(np.int64)
+                elif COVAR_POP <= kind <= COVAR_SAMP:
+                    least = 1 if kind == COVAR_POP else 2
+                    now_shown[to] = 1 if totals[g, at] >= least else 0
+                    now_shown[to + 1] = 0
+                    if now_shown[to]:
+                        pairs_total = moments[g * moment_width + calls[c, OFFSET]]
+                        spread = exact_covariance.covariance(
+                            pairs_total, totals[g, at], kind == COVAR_SAMP, calls[c, PLACES]
+                        )
+                        now_shown[to + 1] = np.float64(spread).view(np.int64)
+                elif BIT_AND <= kind <= BIT_XOR:
+                    now_shown[to] = 1 if totals[g, at] > 0 else 0
+                    now_shown[to + 1] = combined_bits(kind, totals[g, at : at + 1 + BITS])
                 elif LEAST_EVER <= kind <= GREATEST_EVER:
                     now_shown[to] = 1 if totals[g, at] > 0 else 0
                     now_shown[to + 1] = totals[g, at + 1]

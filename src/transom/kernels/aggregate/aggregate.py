@@ -35,7 +35,7 @@ from transom.core.delta import NO_OPEN_ID, Delta, Int64s, no_int64s
 from transom.core.errors import EvaluationError
 from transom.core.time import BEGINNING, FOREVER
 from transom.kernels.aggregate import accumulate as loop
-from transom.kernels.aggregate import cells, exact_sum, exact_variance, ranked
+from transom.kernels.aggregate import cells, exact_covariance, exact_sum, exact_variance, ranked
 from transom.kernels.aggregate.ordered import check_heaps
 from transom.kernels.columns import alike, empty_batch, fixed_array, is_text, validity
 from transom.kernels.jit import jit
@@ -57,6 +57,8 @@ _TREES = {
     "string_agg": loop.LISTED,
     "array_agg": loop.LISTED,
 }
+_COVARIANCES = {"covar_pop": loop.COVAR_POP, "covar_samp": loop.COVAR_SAMP}
+_BITS = {"bit_and": loop.BIT_AND, "bit_or": loop.BIT_OR, "bit_xor": loop.BIT_XOR}
 ORDERED = ("min", "max", "first", "quantile_cont", "quantile_disc", "string_agg", "array_agg")
 """Functions that keep rows in the order of their values; of those, DISTINCT is no matter of pairs."""
 
@@ -67,7 +69,8 @@ class AggregateSpec:
 
     `key` is the column that says which row FIRST shows: the one in which it is least, of those in which it is not NULL;
     and in which order STRING_AGG shows them, with the `separator` in between.
-    `fraction` is where a quantile is, as two numbers of which the first is divided by the second.
+    `fraction` is where a quantile is, as two numbers of which the first is divided by the second; `other` is the second
+    argument of a covariance.
     """
 
     function: str
@@ -76,6 +79,7 @@ class AggregateSpec:
     key: int | None = None
     fraction: tuple[int, int] = (0, 1)
     separator: str = ""
+    other: int | None = None
 
 
 def _zeros(*shape: int) -> Any:
@@ -457,7 +461,7 @@ class AggregateKernel:
         own = np.ascontiguousarray(words[:, at : at + loop.LAST_WORDS[kind]].T)
         n, *others = own
         nothing = np.zeros_like(n)
-        if loop.SUM_FLOAT <= kind <= loop.VAR_SAMP or kind == loop.BETWEEN:
+        if loop.SUM_FLOAT <= kind <= loop.BIT_XOR or kind == loop.BETWEEN:
             return nothing, nothing, others[0].view(np.uint64), n
         hi, lo, top = (*others, *[nothing] * (3 - len(others)))
         return top, hi, lo.view(np.uint64), n
@@ -583,8 +587,10 @@ class AggregateKernel:
         if spec.function == "avg":
             scale = argument_type.scale if pa.types.is_decimal(argument_type) else 0
             return cells.averages(pa.types.is_floating(argument_type), scale, top, hi, lo, n)
-        if spec.function in ("var_pop", "var_samp", "quantile_cont"):
+        if spec.function in ("var_pop", "var_samp", *_COVARIANCES, "quantile_cont"):
             return fixed_array(type_, lo.view(np.float64), (n > 0).astype(np.uint8))
+        if spec.function in _BITS:
+            return cells.from_cells(type_, hi, lo, n > 0)
         there = n > 0
         if not there.any():
             return pa.nulls(len(n), type_)
@@ -602,7 +608,8 @@ class AggregateKernel:
     @cached_property
     def arguments(self) -> list[int]:
         """The input columns that are arguments, each once."""
-        return sorted({column for call in self.calls for column in (call.argument, call.key) if column is not None})
+        columns = {column for call in self.calls for column in (call.argument, call.key, call.other)}
+        return sorted(column for column in columns if column is not None)
 
     @cached_property
     def _texts(self) -> list[int]:
@@ -641,11 +648,14 @@ class AggregateKernel:
     @cached_property
     def _moment_size(self) -> int:
         floating = bool((self._varying & (self.table[:, loop.PLACES] < 0)).any())
+        pairs = bool(np.isin(self.table[:, loop.KIND], tuple(_COVARIANCES.values())).any())
+        if pairs:
+            return exact_covariance.FLOAT_WIDTH if floating else exact_covariance.WHOLE_WIDTH
         return exact_variance.FLOAT_WIDTH if floating else exact_variance.WHOLE_WIDTH
 
     @cached_property
     def _varying(self) -> npt.NDArray[np.bool_]:
-        return np.isin(self.table[:, loop.KIND], (loop.VAR_POP, loop.VAR_SAMP))
+        return np.isin(self.table[:, loop.KIND], (loop.VAR_POP, loop.VAR_SAMP, *_COVARIANCES.values()))
 
     @cached_property
     def _widths(self) -> tuple[int, int]:
@@ -664,14 +674,23 @@ class AggregateKernel:
         counted = self.running and bool((self.table[:, loop.KIND] == loop.COUNT_ROWS).any())
         return 0 if counted else self._widths[1]
 
+    def _places(self, column: int | None) -> int:
+        """Of an argument the places behind the point, -1 of a floating number."""
+        assert column is not None
+        type_ = self.input_types[column]
+        if pa.types.is_floating(type_):
+            return -1
+        return int(type_.scale) if pa.types.is_decimal(type_) else 0
+
     @cached_property
     def table(self) -> Int64s:
-        """Per call eleven numbers.
+        """Per call twelve numbers.
 
         Kind, argument (as a row of the cells), number of its DISTINCT pairs or -1, number of its float total, of its
         moments, of its heap or of its tree, number of its text or -1, decimal places or -1 of a floating number,
-        whether equal values count once in its tree, the two numbers of its fraction, and where its totals begin, and
-        what it showed. Quantiles of one argument share a tree; trees are numbered as they come.
+        whether equal values count once in its tree, the two numbers of its fraction, its second argument or -1, and
+        where its totals begin, and what it showed. Quantiles of one argument share a tree; trees are numbered as they
+        come.
         """
         rows: list[tuple[int, ...]] = []
         distinct = floats = heaps = moments = 0
@@ -679,12 +698,12 @@ class AggregateKernel:
         texts = self._texts
         for call in self.calls:
             if call.argument is None:
-                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1, -1, 0, 0, 1))
+                rows.append((loop.COUNT_ROWS, -1, -1, -1, -1, -1, 0, 0, 1, -1))
                 continue
             compared = call.argument if call.key is None else call.key
             type_ = self.input_types[call.argument]
             whole = not pa.types.is_floating(type_)
-            places = -1 if not whole else type_.scale if pa.types.is_decimal(type_) else 0
+            places = self._places(call.argument)
             ordered = call.function in ORDERED
             if call.function == "count":
                 kind, index = loop.COUNT, -1
@@ -699,6 +718,12 @@ class AggregateKernel:
             elif call.function in ("var_pop", "var_samp"):
                 kind, index = (loop.VAR_POP if call.function == "var_pop" else loop.VAR_SAMP), moments
                 moments += 1
+            elif call.function in _COVARIANCES:
+                kind, index = _COVARIANCES[call.function], moments
+                moments += 1
+                places += 0 if places < 0 else self._places(call.other)
+            elif call.function in _BITS:
+                kind, index = _BITS[call.function], -1
             elif whole:
                 kind, index = loop.SUM_WHOLE, -1
             else:
@@ -707,10 +732,11 @@ class AggregateKernel:
             text = texts.index(compared) if compared in texts else -1
             different = call.distinct and not ordered
             pair = distinct if different else -1
-            own = (self.arguments.index(compared), pair, index, text, places, int(call.distinct), *call.fraction)
+            other = -1 if call.other is None else self.arguments.index(call.other)
+            own = (self.arguments.index(compared), pair, index, text, places, int(call.distinct), *call.fraction, other)
             rows.append((kind, *own))
             distinct += different
-        table = np.array(rows, dtype=np.int64).reshape(-1, 9)
+        table = np.array(rows, dtype=np.int64).reshape(-1, 10)
         widths = np.array([loop.TOTAL_WORDS, loop.LAST_WORDS], dtype=np.int64)[:, table[:, loop.KIND]]
         return np.hstack([table, (np.cumsum(widths, axis=1) - widths).T])
 

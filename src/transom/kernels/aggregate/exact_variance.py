@@ -32,6 +32,12 @@ _NINE = np.int64(1_000_000_000)
 
 
 @jit
+def part_of(total):  # type: ignore[no-untyped-def]
+    """As much of a total as a variance takes, of one that has room for a covariance."""
+    return total[: FLOAT_WIDTH if len(total) >= FLOAT_WIDTH else WHOLE_WIDTH]
+
+
+@jit
 def first_of(total):  # type: ignore[no-untyped-def]
     """How many digits the sum has."""
     return FLOAT_FIRST if len(total) == FLOAT_WIDTH else WHOLE_FIRST
@@ -88,15 +94,15 @@ def _add(total, used, power, sign, sign_of_square, scratch):  # type: ignore[no-
         digit = scratch[i] + over
         over = digit >> np.int64(32)
         scratch[i] = digit & _LOW
-    _put(total, scratch[:4], used, power, sign)
-    _put(total[first:], scratch[4:], 2 * used, 2 * power, sign_of_square)
+    put(total, scratch[:4], used, power, sign)
+    put(total[first:], scratch[4:], 2 * used, 2 * power, sign_of_square)
     total[len(total) - 2] += 1
     if total[len(total) - 2] >= _PUT_OFF:
         _carry(total)
 
 
 @jit
-def _put(digits, number, used, power, sign):  # type: ignore[no-untyped-def]
+def put(digits, number, used, power, sign):  # type: ignore[no-untyped-def]
     at = power >> 5
     shift = np.int64(power & 31)
     for i in range(used):
@@ -167,30 +173,35 @@ def variance(total, n, sample, places):  # type: ignore[no-untyped-def]
             digit = numerator[i] - square[i] + borrowed
             borrowed = digit >> np.int64(32)
             numerator[i] = digit & _LOW
+    return quotient(numerator, n, sample, 2 * max(places, 0), -2148 if places < 0 else 0)
+
+
+@jit
+def quotient(numerator, n, sample, scale, exponent):  # type: ignore[no-untyped-def]
+    """numerator * 2^exponent / 10^scale / (n (n - 1)), or / (n n), rounded once."""
+    size = len(numerator)
     top = size - 1
     while top >= 0 and numerator[top] == 0:
         top -= 1
     if top < 0:
         return 0.0
     # The highest digits, so many that the quotient has more than 64 bits; of those below it matters whether they are 0.
-    scale = 2 * max(places, 0)
     kept = (130 + (scale * 10) // 3 + 64) // 32 + 2
-    quotient = np.zeros(kept, dtype=np.int64)
+    digits = np.zeros(kept, dtype=np.int64)
     sticky = False
     for i in range(top + 1):
         at = i - (top - kept + 1)
         if at >= 0:
-            quotient[at] = numerator[i]
+            digits[at] = numerator[i]
         elif numerator[i] != 0:
             sticky = True
-    sticky = _divide(quotient, n) or sticky
-    sticky = _divide(quotient, n - 1 if sample else n) or sticky
+    sticky = _divide(digits, n) or sticky
+    sticky = _divide(digits, n - 1 if sample else n) or sticky
     while scale > 0:
         step = min(scale, 9)
-        sticky = _divide(quotient, _NINE if step == 9 else np.int64(10) ** np.int64(step)) or sticky
+        sticky = _divide(digits, _NINE if step == 9 else np.int64(10) ** np.int64(step)) or sticky
         scale -= step
-    exponent = 32 * (top - kept + 1) + (-2148 if places < 0 else 0)
-    return _rounded(quotient, exponent, sticky)
+    return _rounded(digits, exponent + 32 * (top - kept + 1), sticky)
 
 
 @jit

@@ -117,7 +117,8 @@ def _spec(call: AggregateCall, index: Callable[[Expression], int]) -> AggregateS
     argument = None if value is None else index(value)
     if not call.order:
         fraction = (0, 1) if call.fraction is None else call.fraction.as_integer_ratio()
-        return AggregateSpec(call.function, argument, call.distinct, fraction=fraction)
+        other = None if call.other is None else index(call.other)
+        return AggregateSpec(call.function, argument, call.distinct, fraction=fraction, other=other)
     key = sort_key_of(call.order)
     if call.condition is not None:
         key = Case((call.condition,), (key,), Literal(None, key.type))

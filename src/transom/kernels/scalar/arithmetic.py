@@ -124,6 +124,37 @@ def _rounded_remainder(call: Call) -> Kernel:
     return run
 
 
+# --- bits ------------------------------------------------------------------------------------------------------------
+
+BITS: Final[dict[str, Kernel]] = {
+    "&": pc.bit_wise_and,
+    "|": pc.bit_wise_or,
+    "xor": pc.bit_wise_xor,
+    "~": pc.bit_wise_not,
+}
+
+
+def shift(call: Call) -> Kernel:
+    """<< and >>. To the right by as many bits as there are, or by less than none, nothing is left."""
+    width = call.type.bit_width
+    greatest = np.int64((1 << width - 1) - 1)
+
+    def run(*values: Value) -> Value:
+        columns = as_arrays(values)
+        numbers, by = (column.fill_null(0).to_numpy().astype(np.int64) for column in columns)
+        far = (by < 0) | (by >= width)
+        within = np.where(far, 0, by)
+        if call.function == ">>":
+            return valid_like(pa.array(np.where(far, 0, numbers >> within)).cast(call.type), *columns)
+        lost = (numbers < 0) | (by < 0) | (numbers > np.where(far, 0, greatest >> within))
+        bad = valid_like(pa.array(lost), *columns)
+        reject_rows(call, f"the result is beyond the range of {call.type}", values, bad)
+        moved = np.where(far | lost, 0, numbers) << within
+        return valid_like(pa.array(moved).cast(call.type), *columns)
+
+    return run
+
+
 # --- decimals --------------------------------------------------------------------------------------------------------
 
 

@@ -42,18 +42,22 @@ from transom.plan.typing_rules import is_decimal, is_float, is_integer
 
 _ONE_ROW: Final = AllRows(pa.record_batch([pa.array([None], pa.null())], names=["nothing"]))
 
-_SAME: Final = {**numbers.DOUBLE_FUNCTIONS, "not": pc.invert, "is_null": pc.is_null, "upper": text.upper,
-                "lower": text.lower, "length": text.length, "ascii": text.ascii, "right": text.right,
+_SAME: Final = {**numbers.DOUBLE_FUNCTIONS, **arithmetic.BITS, "not": pc.invert, "is_null": pc.is_null,
+                "upper": text.upper, "lower": text.lower, "length": text.length, "ascii": text.ascii,
+                "right": text.right,
                 "split_part": text.split_part, "split_index": text.split_index, "replace": text.replace,
                 "position": text.position, "concat_ws": text.concat_ws, "array_length": nested_values.length,
                 "array_element": nested_values.as_element, "string_split": nested_values.split,
-                "array_to_string": nested_values.joined,
+                "array_to_string": nested_values.joined, "list_concat": nested_values.concatenated,
+                "list_reverse": nested_values.reversed_elements, "list_slice": nested_values.sliced,
+                "translate": text.translate, "strlen": text.bytes_of,
                 "last_day": dates.last_day}  # fmt: skip
 """Functions whose kernel depends on nothing but the values."""
 
 _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "negate", "abs"), arithmetic.arithmetic),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), comparison.comparison),
+    **dict.fromkeys(("<<", ">>"), arithmetic.shift),
     "is_not_distinct": comparison.is_not_distinct,
     "sort_key": sort_key.sort_key,
     "in": comparison.is_in,
@@ -90,6 +94,9 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
     "struct_pack": nested_values.struct,
     "struct_extract": nested_values.field,
     "list_extract": nested_values.element,
+    **dict.fromkeys(("range", "generate_series"), nested_values.series),
+    **dict.fromkeys(("list_sort", "list_distinct"), nested_values.sorted_elements),
+    "list_mode": nested_values.most_frequent,
     "list_contains": nested_values.contains,
     "list_position": nested_values.position,
     "change_zone": zones.change_zone,
@@ -102,8 +109,8 @@ _BUILT: Final[dict[str, Callable[[Call], Kernel]]] = {
 
 _TAKES_NULL: Final = {
     "is_null", "is_not_distinct", "in", "coalesce", "concat", "concat_ws", "greatest", "least", "and", "or", "sort_key",
-    "list_value", "struct_pack", "list_position", "array_element", "string_split", "array_to_string", "unless_failed",
-    "var_pop_of_sums", "var_samp_of_sums",
+    "list_value", "struct_pack", "list_position", "list_concat", "array_element", "string_split", "array_to_string",
+    "unless_failed", "var_pop_of_sums", "var_samp_of_sums",
 }  # fmt: skip
 """Functions that may have a value though an argument is NULL."""
 
@@ -322,9 +329,9 @@ def _may_fail(node: Expression) -> bool:
 
 
 _FAILING: Final = {
-    "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date", "time_bucket",
-    "change_zone", "json_extract", "json_extract_string", "json_value", "json_array_length", "json_type",
-    "unless_failed",
+    "<<", "add_interval", "add_months", "repeat", "lpad", "rpad", "strptime", "try_strptime", "make_date",
+    "time_bucket", "change_zone", "range", "generate_series", "json_extract", "json_extract_string", "json_value",
+    "json_array_length", "json_type", "unless_failed",
 }  # fmt: skip
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import Final
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from transom.core.schema import BOOLEAN, INTEGER, VARCHAR, is_array, is_nested
 from transom.kernels import nested
 from transom.kernels.scalar.text import pieces
-from transom.kernels.scalar.values import Kernel, Value, as_arrays, valid_like
+from transom.kernels.scalar.values import Kernel, Value, as_arrays, reject_rows, valid_like
 from transom.plan.expression import Call, Literal
 
 
@@ -38,6 +42,27 @@ def element(call: Call) -> Kernel:
     return run
 
 
+def most_frequent(call: Call) -> Kernel:
+    return lambda arrays: nested.most_frequent(as_arrays((arrays,))[0], call.type)
+
+
+def concatenated(*arrays: Value) -> Value:
+    return nested.joined(as_arrays(arrays))
+
+
+def reversed_elements(array: Value) -> Value:
+    return nested.reversed_elements(as_arrays((array,))[0])
+
+
+def sorted_elements(call: Call) -> Kernel:
+    once = call.function == "list_distinct"
+    return lambda array: nested.sorted_elements(as_arrays((array,))[0], once)
+
+
+def sliced(*values: Value) -> Value:
+    return nested.elements_between(*as_arrays(values))
+
+
 def length(value: Value) -> Value:
     return nested.lengths(as_arrays((value,))[0])
 
@@ -60,6 +85,34 @@ def position(call: Call) -> Kernel:
     def run(*values: Value) -> Value:
         positions = nested.positions(*as_arrays(values))
         return pc.if_else(pc.equal(positions, 0), pa.scalar(None, pa.int64()), positions).cast(INTEGER)
+
+    return run
+
+
+MOST_NUMBERS: Final = 10_000_000
+"""That the series of one batch may have together."""
+
+
+def series(call: Call) -> Kernel:
+    closed = call.function == "generate_series"
+
+    def run(*values: Value) -> Value:
+        arrays = as_arrays(values)
+        there = reduce(pc.and_, [each.is_valid() for each in arrays]).to_numpy(zero_copy_only=False)
+        start, stop, step = (each.fill_null(0).to_numpy().astype(object) for each in arrays)
+        spans = [
+            range(a, b + (np.sign(c) if closed else 0), c) if ok and c else range(0)
+            for a, b, c, ok in zip(start.tolist(), stop.tolist(), step.tolist(), there.tolist(), strict=True)
+        ]
+        counts = np.fromiter(map(len, spans), dtype=np.int64, count=len(spans))
+        too_long = pa.array(np.cumsum(counts) > MOST_NUMBERS)
+        reject_rows(call, f"there are more than {MOST_NUMBERS:,} numbers", values, too_long)
+        begins = np.cumsum(counts) - counts
+        first, by = (np.repeat(each.astype(np.int64), counts) for each in (start, step))
+        numbers = first + (np.arange(len(first)) - np.repeat(begins, counts)) * by
+        offsets = pa.array(np.append(begins, len(numbers)), pa.int32())
+        lists = pa.ListArray.from_arrays(offsets, pa.array(numbers), mask=pa.array(~there))
+        return nested.encoded(lists)
 
     return run
 

@@ -83,6 +83,21 @@ def length(text: Value) -> Value:
     return pc.utf8_length(text).cast(BIGINT)
 
 
+def bytes_of(text: Value) -> Value:
+    """Number of bytes in UTF-8."""
+    return pc.binary_length(text).cast(BIGINT)
+
+
+def translate(text: Value, letters: Value, others: Value) -> Value:
+    """Each of the letters becomes that at its place among the others, or nothing where there is none."""
+    return by_row(_translated, (text, letters, others), VARCHAR)
+
+
+def _translated(text: str, letters: str, others: str) -> str:
+    places = {letter: at for at, letter in reversed(list(enumerate(letters)))}
+    return "".join(letter if letter not in places else others[places[letter] :][:1] for letter in text)
+
+
 # --- parts of a text -------------------------------------------------------------------------------------------------
 
 

@@ -120,6 +120,7 @@ def _folding(node: SlideJoin, groups: SlideGroups) -> SlideSpec:
             call.function,
             None if call.argument is None else inner.setdefault(call.argument, len(inner)),
             call.distinct,
+            other=None if call.other is None else inner.setdefault(call.other, len(inner)),
         )
         for call in groups.calls
     )

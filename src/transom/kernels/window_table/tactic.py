@@ -132,6 +132,7 @@ class WindowAggregateTactic(Tactic):
                 call.function,
                 None if call.argument is None else inner.setdefault(call.argument, len(inner)),
                 call.distinct,
+                other=None if call.other is None else inner.setdefault(call.other, len(inner)),
             )
             for call in node.calls
         )

@@ -45,6 +45,10 @@ def _connection() -> duckdb.DuckDBPyConnection:
         ("exact_var_samp_of_floats", exact.variances(sample=True), "DOUBLE[]", "DOUBLE"),
         ("exact_var_pop_of_texts", exact.variances(sample=False), "VARCHAR[]", "DOUBLE"),
         ("exact_var_samp_of_texts", exact.variances(sample=True), "VARCHAR[]", "DOUBLE"),
+        ("exact_covar_pop_of_floats", exact.covariances(sample=False), "DOUBLE[][]", "DOUBLE"),
+        ("exact_covar_samp_of_floats", exact.covariances(sample=True), "DOUBLE[][]", "DOUBLE"),
+        ("exact_covar_pop_of_texts", exact.covariances(sample=False), "VARCHAR[][]", "DOUBLE"),
+        ("exact_covar_samp_of_texts", exact.covariances(sample=True), "VARCHAR[][]", "DOUBLE"),
     ):
         connection.create_function(name, function, [type_], result, type=ARROW, null_handling=SPECIAL)
     connection.create_function(

@@ -61,6 +61,23 @@ def exact_variance(numbers: Sequence[float] | Sequence[str], sample: bool) -> fl
     return nearest(Fraction(apart) / (n * (n - 1 if sample else n)))
 
 
+def exact_covariance(pairs: Sequence[Sequence[float] | Sequence[str]], sample: bool) -> float | None:
+    """The covariance of pairs, in the same way.
+
+    >>> exact_covariance([(1.0, 5.0), (2.0, 3.0), (4.0, 1.0)], False), exact_covariance([("1", "0.5")], True)
+    (-2.0, None)
+    """
+    n = len(pairs)
+    if sample and n < 2:
+        return None
+    if not all(math.isfinite(number) for pair in pairs for number in pair if isinstance(number, float)):
+        return math.nan
+    exact = [(Fraction(a), Fraction(b)) for a, b in pairs]
+    sums = [sum(side, Fraction(0)) for side in zip(*exact, strict=True)]
+    apart = n * sum(a * b for a, b in exact) - sums[0] * sums[1]
+    return nearest(Fraction(apart) / (n * (n - 1 if sample else n)))
+
+
 def exact_total(texts: Sequence[str]) -> str:
     """The sum of integers or decimals given as text, as text: nothing is lost on the way, whatever the order.
 
@@ -123,6 +140,10 @@ def quantiles(lists: pa.ChunkedArray, parts: pa.ChunkedArray, wholes: pa.Chunked
 
 def variances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
     return lambda lists: _each(lists, lambda numbers: exact_variance(numbers, sample))
+
+
+def covariances(sample: bool) -> Callable[[pa.ChunkedArray], pa.Array]:
+    return lambda lists: _each(lists, lambda pairs: exact_covariance(pairs, sample))
 
 
 def _each(lists: pa.ChunkedArray, aggregate: Callable[[list[Any]], Any], type_: pa.DataType = DOUBLE) -> pa.Array:

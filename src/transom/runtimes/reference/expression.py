@@ -38,18 +38,40 @@ from transom.plan.python_function import PythonCall, PythonFunction
 
 Columns = Sequence[str]
 
-_INFIX: Final = ("+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||")
+_INFIX: Final = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "=",
+    "<>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "and",
+    "or",
+    "||",
+    "&",
+    "|",
+    "<<",
+    ">>",
+)
 
 # Where DuckDB spells it otherwise, or parses the name in a way of its own.
 _TEMPLATES: Final = {
     "not": "(NOT {0})",
     "negate": "(- {0})",
+    "~": "(~ {0})",
     "is_null": "({0} IS NULL)",
     "is_not_distinct": "({0} IS NOT DISTINCT FROM {1})",
     "add_interval": "({0} + to_microseconds({1}))",
     "add_months": "({0} + (to_months(CAST({1} AS INTEGER)) + to_microseconds({2})))",
     "position": "strpos({0}, {1})",
     "array_length": "len({0})",
+    "list_distinct": "list_sort(list_distinct({0}))",
     "split_index": "CASE WHEN {1} IS NOT NULL AND {2} BETWEEN 0 AND 2147483647"
     " THEN list_extract(string_split({0}, {1}), {2} + 1) END",
     "change_zone": "timezone({2}, timezone({1}, {0}))",

@@ -185,6 +185,8 @@ class _Writer:
             if call.argument is None
             else _in_order(call, lambda e: self.expression(e, columns, outer))
             if call.order
+            else self._covariance(call, columns, outer)
+            if call.other is not None
             else _aggregate_call(call, call.argument.type, self.expression(call.argument, columns, outer))
             for call in node.calls
         ]
@@ -203,6 +205,8 @@ class _Writer:
             argument = None if call.argument is None else self.expression(call.argument, columns, outer)
             if call.argument is None or argument is None:
                 calls.append(f"count(*) OVER ({over})")
+            elif call.other is not None:
+                calls.append(self._covariance(call, columns, outer, f" OVER ({over})"))
             elif call.order:
                 calls.append(_in_order(call, lambda e: self.expression(e, columns, outer), f" OVER ({over})"))
             elif call.function == "first":
@@ -210,6 +214,15 @@ class _Writer:
             else:
                 calls.append(_aggregate_call(call, call.argument.type, argument, f" OVER ({over})"))
         return f"SELECT {_named(columns + calls)} FROM {self.source(node.input, outer)} AS {row}"
+
+    def _covariance(self, call: AggregateCall, columns: Columns, outer: Outer, over: str = "") -> str:
+        """Of pairs; both numbers are NULL where one is."""
+        assert call.argument is not None and call.other is not None
+        floating = call.argument.type in (REAL, DOUBLE)
+        kind, type_ = ("floats", "DOUBLE") if floating else ("texts", "VARCHAR")
+        pair = [f"CAST({self.expression(each, columns, outer)} AS {type_})" for each in (call.argument, call.other)]
+        pairs = f"list(CASE WHEN {pair[0]} IS NOT NULL THEN [{', '.join(pair)}] END){over}"
+        return f"exact_{call.function}_of_{kind}({pairs})"
 
     def _top_n(self, node: TopN, outer: Outer) -> str:
         row, numbered = self.alias(), self.alias()

@@ -252,7 +252,11 @@ UNSUPPORTED: Final[dict[str, str]] = {
         ("list_value", "struct_pack", "list_extract", "struct_extract", "array_length", "list_contains"), _NESTED
     ),
     "list_position": _NESTED,
-    **dict.fromkeys(("string_split", "array_to_string"), _NESTED),
+    **dict.fromkeys(("string_split", "array_to_string", "range", "generate_series"), _NESTED),
+    **dict.fromkeys(("list_slice", "list_concat", "list_append", "list_prepend", "list_sort"), _NESTED),
+    **dict.fromkeys(("list_distinct", "list_reverse", "list_min", "list_max"), _NESTED),
+    **dict.fromkeys(("strlen", "translate"), _RARE),
+    **dict.fromkeys(("&", "|", "xor", "~", "<<", ">>"), _RARE),
     "timezone": "Java has a database of time zones of its own",
     "sign": "of NaN it is 0, in Spark NaN",
     "round": "Spark rounds the shortest decimal text of a float, not the float",
