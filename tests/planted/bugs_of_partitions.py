@@ -117,7 +117,7 @@ GATES: Final = (
     ),
     Bug(
         "late_row_begins_the_query",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "admitted = times[times >= watermark]",
         "admitted = times",
         "time begins with a row that is late by what another task read",
@@ -131,7 +131,7 @@ GATES: Final = (
     ),
     Bug(
         "every_door_stamps_for_itself",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         'if (source, about["sender"]) not in stamps:',
         "if source:",
         "a row that two read has two times of arrival",
@@ -169,7 +169,7 @@ STEPS: Final = (
     ),
     Bug(
         "arrival_before_the_origin",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "early = gate.before_origin(t)",
         "early = 0",
         "rows that are stamped on arrival before the origin are taken in partitions, and rejected in one process",

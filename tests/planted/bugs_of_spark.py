@@ -100,7 +100,7 @@ SPARK: Final = (
     ),
     Bug(
         "silent_who_has_not_been_listened_to",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "source in spoke, now if source in quiet else None)",
         "source in spoke, now)",
         "a stream with rows that are still to be read falls idle, and they are late",
