@@ -1,4 +1,7 @@
-"""The Spark runtime: each query is a streaming query, in a session of the user's own or in one that Transom starts."""
+"""The Spark runtime: each query is a streaming query, in a session of the user's own or in one that Transom starts.
+
+It has many imports, since it puts queries together of what others do.
+"""
 
 from __future__ import annotations
 
