@@ -372,8 +372,8 @@ RESTART: Final = (
     Bug(
         "restart_forgets_unsorted_ends",
         "state/codec.py",
-        "for name in _fields(kind)}",
-        'for name in _fields(kind) if name != "unsorted"}',
+        "for name in _fields(kind):",
+        'for name in (each for each in _fields(kind) if each != "unsorted"):',
         "a part of the state is not saved: rows whose end was known before a restart never leave",
     ),
 )
