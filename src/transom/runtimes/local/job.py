@@ -56,7 +56,7 @@ NOBODY: Final[Mapping[str, Left]] = MappingProxyType({})
 
 
 class LocalJob:
-    """`specs` are to be run; `request` is what each asks of the join that they share, and empty of a query by itself.
+    """`specs` are to be run; `requests` are what each wants of the join that they share; a query by itself has none.
 
     Unless it is to end with its inputs they may grow, and streams that are idle are left behind. `home` is where files
     lie that a checkpoint refers to. `budget` is that of the run; where no checkpoint counts epochs (it is not
@@ -68,15 +68,15 @@ class LocalJob:
         specs: Sequence[QuerySpec],
         open_source: OpenSource,
         *,
-        request: Sequence[Request] = (),
+        requests: Sequence[Request] = (),
         ending: Ending = "end",
         clock: Clock | None = None,
         home: str | None = None,
         budget: RunBudget | None = None,
         lasting: bool = False,
     ) -> None:
-        self.join = request[0].join if request and isinstance(request[0], Sharable) else None
-        """What queries that come must ask for as well; None: nobody can."""
+        self.join = requests[0].join if requests and isinstance(requests[0], Sharable) else None
+        """What queries that come have to share; None: none can come."""
         self._clock: Clock = clock or RealClock()
         self._home = home
         self._budget = budget or RunBudget()
@@ -87,8 +87,8 @@ class LocalJob:
         self._partitions = partitions_of(catalogue)
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self.engine: Engine
-        if request:
-            self.engine = self._together(specs, request)
+        if requests:
+            self.engine = self._together(specs, requests)
             if isinstance(self.engine, ScheduledGroup):
                 rows = min(rows, self.engine.schedule.buffer)
         else:
@@ -99,7 +99,7 @@ class LocalJob:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             definitions[name] = definition
         self._intake = Intake(definitions, open_source, self._reject, rows=rows, ending=ending, clock=self._clock)
-        self._shared = bool(request)
+        self._shared = bool(requests)
         if self.join is None:
             self._intake.narrow(self.engine.subplan.root, catalogue)
         self.queries = [self._query(spec) for spec in specs]
@@ -128,12 +128,10 @@ class LocalJob:
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
-    def _together(self, specs: Sequence[QuerySpec], request: Sequence[Request]) -> GroupPipeline:
-        consumers = [
-            ConsumerSpec(spec.name, of_request, spec.emit) for spec, of_request in zip(specs, request, strict=True)
-        ]
+    def _together(self, specs: Sequence[QuerySpec], requests: Sequence[Request]) -> GroupPipeline:
+        consumers = [ConsumerSpec(spec.name, request, spec.emit) for spec, request in zip(specs, requests, strict=True)]
         catalogue = self.planned.catalogue
-        schedule = schedule_of(request[0], catalogue) if isinstance(request[0], Sharable) else None
+        schedule = schedule_of(requests[0], catalogue) if isinstance(requests[0], Sharable) else None
         if isinstance(schedule, Schedule):
             return ScheduledGroup(consumers, catalogue, schedule, self._clock.now)
         return GroupPipeline(consumers, catalogue)
