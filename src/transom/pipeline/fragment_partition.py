@@ -203,7 +203,11 @@ class FragmentPartition:
         """When, by the clock, something comes of silence here, if the run follows its inputs (see
         `InputGates.wake`)."""
         self.inputs.attach(self.state)
-        if self.part.puts_off and self.inputs.heard_at is not None and self.part.unfinished(self.state.part):
+        if (
+            self.part.slides.puts_off
+            and self.inputs.heard_at is not None
+            and self.part.slides.unfinished(self.state.part)
+        ):
             return self.inputs.heard_at + 1  # at once
         next_timer = self._stage.next_timer(self.state)
         for partition, memory in self._partitions(self.state):
@@ -300,12 +304,12 @@ class FragmentPartition:
     def _working_clock(self) -> Callable[[], int] | None:
         """What says how long a step has worked, where slides may be put off: in a run that waits for more, for only
         that one has steps that bring nothing."""
-        return self.clock if self.part.puts_off and self.inputs.follows else None
+        return self.clock if self.part.slides.puts_off and self.inputs.follows else None
 
     def _catch_up(self, out: Outgoing) -> None:
         """Time stands still: what was put off is made."""
         frontier, origin = self.state.gates.frontier, self.state.gates.origin
-        if not self.part.puts_off or frontier is None or origin is None:
+        if not self.part.slides.puts_off or frontier is None or origin is None:
             return
         step = Step(
             frontier,
@@ -449,7 +453,7 @@ class FragmentPartition:
             out.to_all_above(self.inputs.seen_for_later_stages([part for part in parts if part.kind == "seen"]))
 
     def slides(self) -> dict[str, int]:
-        own = {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+        own = {str(self.numbers[key]): last for key, last in self.part.slides.last_of_windows(self.state.part).items()}
         return dict(sorted({**self.state.slides, **own}.items()))  # whatever order frames came in
 
 

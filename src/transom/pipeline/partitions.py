@@ -134,7 +134,7 @@ class Partitions:
             if step.frontier == FOREVER:  # nobody asks before
                 last_used = max([last_used, *self._last_matched(at_stage, sent, stepped)])
                 for i in at_stage:
-                    for window, last in self.all[i].stage.part.last_of_slides(memories[i].part).items():
+                    for window, last in self.all[i].stage.part.slides.last_of_windows(memories[i].part).items():
                         slides[window] = max(last, slides.get(window, last))
         return stepped
 
