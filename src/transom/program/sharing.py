@@ -51,10 +51,10 @@ def _without_the_join(planned: Planned) -> str | None:
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:
     """Queries with the same part share it, or the same join, where there are two or more."""
-    found = {index: request_of(query) for index, query in enumerate(planned)}
-    unsupported = {index: request_or_why for index, request_or_why in found.items() if isinstance(request_or_why, str)}
+    wanted = {index: request_of(query) for index, query in enumerate(planned)}
+    unsupported = {index: request_or_why for index, request_or_why in wanted.items() if isinstance(request_or_why, str)}
     with_join: dict[object, list[int]] = {}
-    for index, request_or_why in found.items():
+    for index, request_or_why in wanted.items():
         if isinstance(request_or_why, Sharable):
             with_join.setdefault(request_or_why.join, []).append(index)
     by_windows = _by_windows(planned)
@@ -73,7 +73,7 @@ def sharing_of(planned: Sequence[Planned]) -> Sharing:
         left = [index for index in indexes if index not in requests]
         if len(left) > 1:
             groups.append(left)
-            requests |= {index: request for index in left if isinstance(request := found[index], Sharable)}
+            requests |= {index: request for index in left if isinstance(request := wanted[index], Sharable)}
         elif left:
             unsupported[left[0]] = "no other query has this join"
     return Sharing(requests, tuple(map(tuple, groups)), unsupported)

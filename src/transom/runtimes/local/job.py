@@ -40,10 +40,10 @@ from transom.program.run import Ending, QuerySpec
 from transom.program.sink_epochs import Saved
 from transom.program.status import Status
 from transom.runtimes.local.intake import InputReading, Intake
+from transom.runtimes.local.job_statuses import JobStatuses
 from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import LocalQuery
-from transom.runtimes.local.statuses import Statuses
 from transom.state import codec
 from transom.state.checks import alike, need
 
@@ -108,7 +108,7 @@ class LocalJob:
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock() if catalogue.options.get("memory") is None else self._budget.lock
-        self._statuses = Statuses(self._intake)
+        self._statuses = JobStatuses(self._intake)
         self._written_progress = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.engine.subplan.gates.stamped(name) for name in self.engine.subplan.inputs)

@@ -15,7 +15,7 @@ from transom.program.tactic_changes import changes_of
 from transom.runtimes.local.intake import Intake
 
 
-class Statuses:
+class JobStatuses:
     """Asked between two steps, when nobody works on what the operators keep."""
 
     def __init__(self, intake: Intake) -> None:
