@@ -63,14 +63,14 @@ class FragmentPartition:
         self.stage_number = layout.stage_number[fragment]
         into = layout.channels_into(fragment)
         channels = {(id(channel.exchange.into), channel.exchange.index): channel.name for channel in into}
-        store, indexes = store_of(layout.catalogue, home, referred=False), layout.partitions_of(fragment)
+        store, partitions = store_of(layout.catalogue, home, referred=False), layout.partitions_of(fragment)
         self.spread = None if layout.spread is None else Partitions(layout.spread, layout.catalogue)
         operators = self.fragment.operators if self.spread is None else ()
         if layout.schedule is not None:  # the join is made apart
             operators = tuple(operator for operator in operators if operator is not layout.root)
         finals = layout.finals
         self.part = Part(
-            operators, channels, layout.catalogue, layout.tick, store=store, indexes=indexes, finals=finals
+            operators, channels, layout.catalogue, layout.tick, store=store, partitions=partitions, finals=finals
         )
         self.consumer = consumer = layout.consumer_of(fragment)
         self.query = SHARED if consumer is None else consumer.spec.name

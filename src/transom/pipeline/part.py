@@ -72,8 +72,8 @@ class Part:
 
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
-    A memory budget is divided among the `indexes` that the same operators run in; `pool` are those who share a part of
-    it. The operators in `finals` (by their ids) are seen by an answer of this form alone.
+    A memory budget is divided among the `partitions` that the same operators run in; `pool` are those who share a part
+    of it. The operators in `finals` (by their ids) are seen by an answer of this form alone.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Part:
         whole: bool = False,
         given: Collection[int] = (),
         store: SpillStore | None = None,
-        indexes: int = 1,
+        partitions: int = 1,
         finals: Mapping[int, str] = _NO_FINALS,
         pool: BudgetPool | None = None,
     ) -> None:
@@ -98,7 +98,7 @@ class Part:
         self._tables: dict[int, TableDefinition] = {}
         self._gives_twice = "changes" in finals.values()
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick, indexes, finals.get(id(operator), ""))
+            self._kernel(i, operator, catalogue, tick, partitions, finals.get(id(operator), ""))
             for i, operator in enumerate(self.operators)
         ]
         fold_merges(self.operators, self._kernels, given, finals)
@@ -237,13 +237,13 @@ class Part:
             self.spilling.close()
 
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, shown_as: str
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, partitions: int, shown_as: str
     ) -> tuple[Kernel, ...]:
         if isinstance(operator.node, TableScan):
             definition = catalogue.relations[operator.node.name.lower()]
             assert isinstance(definition, TableDefinition)
             self._tables[i] = definition
-        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, indexes, shown_as))
+        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, partitions, shown_as))
         return sealed(kernels) if operator.sealed else kernels
 
     def _source(self, operator: Operator, index: int) -> tuple[str | None, int]:

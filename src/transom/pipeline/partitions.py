@@ -146,7 +146,7 @@ class Partitions:
         operators = layout.fragments[fragment - 1].operators
         named = {(id(channel.exchange.into), channel.exchange.index): channel.name for channel in channels}
         going = layout.channels_from(fragment)
-        indexes = layout.partitions_of(fragment)
+        partitions = layout.partitions_of(fragment)
         given = {id(channel.exchange.sender) for channel in going}
         part = Part(
             operators,
@@ -155,9 +155,9 @@ class Partitions:
             layout.tick,
             whole=True,
             given=given,
-            indexes=indexes,
+            partitions=partitions,
             finals=layout.finals,
-            pool=self._budget.pool(number, indexes),
+            pool=self._budget.pool(number, partitions),
         )
         answers = any(operator is layout.root for operator in operators) and not going
         answers = answers or any(channel.exchange.index == ANSWER for channel in channels)
