@@ -32,7 +32,7 @@ PartitionId = tuple[int, int]
 
 @dataclass
 class KeptNote:
-    """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
+    """What a side of the join keeps: indexes of columns, and for how long; None: it counts its rows."""
 
     indexes: list[int]
     length: int | None

@@ -68,7 +68,7 @@ class PartState:
 
 
 class Part:
-    """`channels` names what comes to input `index` of an operator: (id of the operator, place) -> channel.
+    """`channels` names what comes to input `index` of an operator: (id of the operator, index) -> channel.
 
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
