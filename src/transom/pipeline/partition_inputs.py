@@ -308,6 +308,7 @@ class PartitionInputs:
     def settle_changes(
         self, released: Mapping[str, StreamDelta], unmatched: Mapping[str, Int64s], out: Outgoing
     ) -> None:
+        """Changes of tables that met no row are rejected; what the others were is known now."""
         for name, delta in released.items():
             if isinstance(self.gates.inputs[name].definition, TableDefinition):
                 rejected_rows = self.gates.settle_changes(name, delta, unmatched.get(name, no_int64s()))
@@ -315,6 +316,7 @@ class PartitionInputs:
                     self.reject(name, rejected_rows, out)
 
     def reject(self, name: str, rejected_rows: RejectedRows, out: Outgoing) -> None:
+        """Counted and sent to the sink, once for all channels of a source."""
         if not self.channels[name].accounts:
             return
         source = self.source_of[name]
@@ -359,6 +361,7 @@ class PartitionInputs:
         return static_rows(channel, rows, step, negative=self.layout.root.negative)
 
     def source(self, channel: str) -> str:
+        """The name of the source whose rows come through a channel."""
         source = self.channels[channel].exchange.source
         assert source is not None
         return source.lower()
