@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.cost_of_a_row import measure, panels, summary, tables, times
-from benchmarks.harness import Benchmark, Experiment, Experiments, Options, Outcome
+from benchmarks.cost_of_a_row import by_window, measure, panels, summary, tables, times
+from benchmarks.harness import Benchmark, Experiments, Options
 
 BATCH = 10_000
 GROUPS = 10
@@ -51,12 +51,7 @@ def measured(window: int, batches: int, query: str) -> dict[str, float]:
 
 
 def experiments(options: Options) -> Experiments:
-    batches = QUICK_BATCHES if options.quick else BATCHES
-
-    def by_query(window: int) -> list[Outcome]:
-        return [Outcome({"window": window, "x": window}, {name: measured(window, batches, name) for name in QUERIES})]
-
-    yield Experiment(WINDOWS, by_query)
+    return by_window(measured, QUERIES, WINDOWS, QUICK_BATCHES if options.quick else BATCHES)
 
 
 def settings(options: Options) -> dict[str, int]:

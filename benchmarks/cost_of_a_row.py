@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from benchmarks.chart import Panel
-from benchmarks.harness import Figures, Outcomes, Table, by_contestant, lines_of
+from benchmarks.harness import (
+    Experiment,
+    Experiments,
+    Figures,
+    Outcome,
+    Outcomes,
+    Table,
+    by_contestant,
+    lines_of,
+)
 from transom.cql.statements import parse_statements
 from transom.pipeline.driver import Pipeline
 from transom.plan.catalogue import Catalogue, QueryStatement, StreamDefinition
@@ -22,6 +31,9 @@ from transom.planner.plan import plan
 
 Batch = Callable[[int, pa.Schema], pa.RecordBatch]
 """The batch with this number."""
+
+Measured = Callable[[int, int, str], dict[str, float]]
+"""What a row costs in a window of so many rows, over so many batches, by a query of this name."""
 
 
 def measure(text: str, batch: Batch, warm: int, batches: int) -> dict[str, float]:
@@ -46,6 +58,15 @@ def measure(text: str, batch: Batch, warm: int, batches: int) -> dict[str, float
             rows += len(made)
             changes += 0 if output is None else sum(map(len, output.batches))
     return {"us_per_row": 1e6 * took / rows, "changes_per_row": changes / rows, "batches": batches}
+
+
+def by_window(measured: Measured, queries: Collection[str], windows: Sequence[int], batches: int) -> Experiments:
+    """Each query over each window, measured over so many batches."""
+
+    def by_query(window: int) -> list[Outcome]:
+        return [Outcome({"window": window, "x": window}, {name: measured(window, batches, name) for name in queries})]
+
+    yield Experiment(windows, by_query)
 
 
 def times(number: int, rows: int) -> pa.Array:

@@ -300,12 +300,8 @@ def run(benchmark: Benchmark, name: str, options: Options) -> int:
 
 def _machine_line(machine: Figures) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    savepoint_files = (
-        f"; a hand-over between threads takes {machine['handover_us']:g} µs" if "handover_us" in machine else ""
-    )
-    return (
-        f"{machine['cores']} cores, {machine['processor']}, {machine['memory_gib']} GiB; {versions}{savepoint_files}."
-    )
+    threads = f"; a hand-over between threads takes {machine['handover_us']:g} µs" if "handover_us" in machine else ""
+    return f"{machine['cores']} cores, {machine['processor']}, {machine['memory_gib']} GiB; {versions}{threads}."
 
 
 def _is_plain(value: Any) -> bool:

@@ -26,6 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Commands that do not say where they run do so in this process, which is quick; those about Spark say it.
 os.environ["TRANSOM_RUNTIME"] = "local"
 
+# Thousands of tests leave hardly any cycles behind, and the collector would spend an eighth of their time in looking.
+gc.set_threshold(1_000, 10, 300)
+
 SERVERS: Final = ("spark", "kafka", "postgres_server", "object_storage")
 """Fixtures that start something which lasts as long as the test process."""
 

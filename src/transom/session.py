@@ -1,20 +1,18 @@
 """The public face: a session knows streams, tables, views and sinks, and runs queries over them.
 
-Where they run is the business of a runtime: in this process, or on Spark.
+Where they run is the business of a runtime: in this process, or on Spark. A session does little itself: it has many
+imports because it offers what many rooms do.
 """
 
 from __future__ import annotations
 
 import json as json_text
-import re
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 from os import PathLike
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -27,10 +25,8 @@ from transom.connectors.memory import MemorySink
 from transom.core.emit_modes import Emit
 from transom.core.errors import (
     OptionError,
-    QueryError,
 )
-from transom.core.location import Within, held_path
-from transom.core.text import visible
+from transom.core.location import Within
 from transom.core.values import Value
 from transom.flight.answer_history import AnswerHistory, Kept, with_history
 from transom.flight.server import PORT as FLIGHT_PORT
@@ -41,11 +37,9 @@ from transom.monitoring.logs import QueryLog
 from transom.monitoring.monitor import Monitor
 from transom.plan.catalogue import (
     Catalogue,
-    QueryStatement,
 )
 from transom.plan.options import read_option
-from transom.program.arguments import require_text
-from transom.program.background import BackgroundRun
+from transom.program.active_queries import ActiveQueries
 from transom.program.clock import Clock
 from transom.program.data import Data, OptionValue, option_text
 from transom.program.declare import Bound, Late, TimeUnit, Timing
@@ -56,9 +50,9 @@ from transom.program.inputs import DataFrameInput, FirstInputs, SessionInputs, o
 from transom.program.planned import Planned, read_program
 from transom.program.progress import Listener
 from transom.program.query import Query, StartSpec
-from transom.program.query_specs import OnRows, SpecBuilder, handing
+from transom.program.query_specs import OnRows, SpecBuilder
 from transom.program.result import Result, Results
-from transom.program.run import EVERY, OnBatch, QueryInRun, QuerySpec, RunOptions, Runtime, ending_of, until_full
+from transom.program.run import OnBatch, RunOptions, Runtime, until_full
 from transom.program.streaming_query import StreamingQuery
 from transom.program.workspace import Workspace
 from transom.runtimes.local.runtime import LocalRuntime
@@ -113,12 +107,7 @@ class Session:
         inputs = SessionInputs(Catalogue(options=given, within=None if within is None else Within.of(within)))
         runs_on = _runtime(runtime or ("local" if spark is None else "spark"), inputs, spark, cores)
         self._workspace = Workspace(inputs, runs_on)
-        self._held: list[StreamingQuery] = []
-        self._runs: list[BackgroundRun] = []
-        self._added_to: BackgroundRun | None = None
-        self._follow = False
-        self._checkpoint: str | None = None
-        """Of the queries of `add`: whether they follow their inputs, and where they are kept."""
+        self._active = ActiveQueries(self._workspace)
         self._monitor: Monitor | None = None
         self._logs = False
         self._servers: list[MonitoringServer | FlightSqlServer] = []
@@ -384,28 +373,8 @@ class Session:
         ['query-1']
         >>> session.close()
         """
-        active = self._added_to is not None and not self._added_to.over
-        planned = self._only(text, checkpoint=self._checkpoint if active else None)
-        _check_takers(planned, on_rows, None)
-        called = self._free_name(name, replace) or self._next_name()
-        while True:
-            background = self._added_to
-            if background is None or background.over:
-                background, self._follow = self._open_run(bool(follow), None), bool(follow)
-                background.run.begin()
-            if follow not in (None, self._follow):
-                raise OptionError(
-                    f"the queries that run {'' if self._follow else 'do not '}follow their inputs",
-                    remedy=f"write follow={self._follow}, or stop them first",
-                )
-            try:
-                query = background.add(self._ordered(planned, called, emit, on_rows))
-            except CancelledError:
-                continue  # the others have just come to the end of their input
-            if background is not self._added_to:
-                self._added_to = background
-                background.start()
-            return self._hold(planned, query, background)
+        planned = self._only(text, checkpoint=self._active.checkpoint)
+        return self._active.add(planned, name, emit, on_rows, follow, replace)
 
     @contextmanager
     def together(self, *, checkpoint: str | None = None, follow: bool = False) -> Iterator[None]:
@@ -434,28 +403,13 @@ class Session:
         >>> len(first.result), len(again.result)
         (0, 1)
         """
-        if self._added_to is not None and not self._added_to.over:
-            raise QueryError(
-                "queries of add are active already, and have begun",
-                remedy="add the others to them, or stop() them first",
-            )
-        background = self._added_to = self._open_run(follow, checkpoint)
-        self._follow = follow
-        try:
+        with self._active.together(checkpoint, follow):
             yield
-            background.run.begin()
-        except BaseException as error:
-            background.abandon(error)
-            raise
-        if background.run.queries:
-            background.start()
-        else:
-            background.abandon(None)
 
     @property
     def queries(self) -> list[StreamingQuery]:
         """The queries of `start` and `add` that are active."""
-        return [query for query in self._held if query.is_active]
+        return self._active.queries
 
     def on_progress(self, callback: Listener) -> None:
         """Have a function called for every batch of the queries that begin from now on, in the thread that runs it."""
@@ -526,8 +480,7 @@ class Session:
         """Stop the queries that are active, and Spark if this session started it."""
         for opened in self._consoles:
             opened.close()
-        for run in self._runs:
-            run.stop()
+        self._active.stop()
         if self._monitor is not None:
             self._monitor.close()
         for server in self._servers:
@@ -622,87 +575,13 @@ class Session:
         return self._workspace.runtime.dataframe(SpecBuilder(self._workspace.screen, emit).specs([planned])[0])
 
     def _start(self, planned: Planned, emit: Emit, spec: StartSpec) -> StreamingQuery:
-        _check_takers(planned, spec.on_rows, spec.on_batch)
-        _check_limit(planned)
-        called = self._free_name(spec.name, spec.replace)
-        if called is None and planned.sink is None and spec.checkpoint is None:
-            called = self._next_name()
-        run = self._workspace.assemble(
-            [planned],
-            emit=emit,
-            follow=spec.follow,
-            checkpoint=spec.checkpoint,
-            end=spec.end,
-            # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
-            every=1 if planned.sink is None and spec.checkpoint is None else EVERY,
-            answer=handing(spec.on_rows),
-            clock=spec.clock,
-            on_batch=spec.on_batch,
-            names=[] if called is None else [called],
-        )
-        background = BackgroundRun(run, run.queries[0].name)
-        background.start()
-        return self._hold(planned, run.queries[0], background)
-
-    def _ordered(self, planned: Planned, name: str, emit: Emit, on_rows: OnRows | None) -> QuerySpec:
-        _check_limit(planned)
-        dead_letters, answer = self._workspace.inputs.dead_letters, handing(on_rows)
-        builder = SpecBuilder(
-            self._workspace.screen,
-            emit,
-            self._follow,
-            rejected=dead_letters,
-            answer=answer,
-            checkpoint=self._checkpoint,
-            taps=self._workspace.taps,
-        )
-        return builder.specs([planned], [name])[0]
+        return self._active.start(planned, emit, spec)
 
     def _remembered(self, planned: Planned, name: str, opens: OpenSink) -> OpenSink:
         """Whoever is served with answers hears of what goes to the sink."""
         answers = {} if self._answers is None else self._answers
         answers[name] = AnswerHistory(name, planned.catalogue.options.get("history") or 0)
         return with_history(opens, answers[name])
-
-    def _hold(self, planned: Planned, query: QueryInRun, background: BackgroundRun) -> StreamingQuery:
-        made = StreamingQuery(
-            query, background, planned, self._workspace.runtime.machine, self._workspace.runtime.reader
-        )
-        self._held = [*self.queries, made]
-        self._runs = [each for each in self._runs if not each.over and each is not background] + [background]
-        return made
-
-    def _free_name(self, name: str | None, replace: bool) -> str | None:
-        """A name that was given; with `replace`, the query that has it is stopped."""
-        if name is None:
-            return None
-        require_text(name, "the name of a query")
-        if not re.fullmatch(r"[\w .-]*\w[\w .-]*", name):
-            raise OptionError(
-                f"a query cannot be called '{visible(name)}'", remedy="write letters, digits, '_' and '-'"
-            )
-        for other in self.queries:
-            if other.name == name:
-                if not replace:
-                    raise QueryError(
-                        f"a query '{name}' is active already",
-                        remedy="give another name, stop() it, or write replace=True",
-                    )
-                other.stop()
-        return name
-
-    def _next_name(self) -> str:
-        taken = {query.name for query in self.queries}
-        return next(name for number in count(1) if (name := f"query-{number}") not in taken)
-
-    def _open_run(self, follow: bool, checkpoint: str | None) -> BackgroundRun:
-        self._checkpoint = held_path(checkpoint, self._workspace.catalogue.within)
-        # Without a checkpoint nothing is gained by waiting: rows in memory are shown at once.
-        every = 1 if self._checkpoint is None else EVERY
-        run_options = RunOptions(ending_of(follow, None, self._checkpoint), self._checkpoint, every)
-        run = self._workspace.runtime.open(run_options)
-        run.listeners += self._workspace.listeners
-        return BackgroundRun(run, "added queries")
 
 
 def workspace_of(session: Session) -> Workspace:
@@ -712,26 +591,7 @@ def workspace_of(session: Session) -> Workspace:
 
 def _held_by(session: Session | None) -> list[StreamingQuery]:
     """Also those that have just ended."""
-    return [] if session is None else list(session._held)
-
-
-def _check_limit(planned: Planned) -> None:
-    """LIMIT without ORDER BY is for whoever waits for the rows."""
-    if isinstance(planned.statement, QueryStatement) and planned.statement.limit is not None:
-        raise QueryError(
-            "LIMIT without ORDER BY ends a run, and a query in the background goes on",
-            remedy="run() the query, or write ORDER BY .. LIMIT n for the first rows of an order",
-        )
-
-
-def _check_takers(planned: Planned, on_rows: OnRows | None, on_batch: OnBatch | None) -> None:
-    """Rows go to a sink or to a function, not to both."""
-    taker = "on_rows" if on_batch is None else "on_batch"
-    if planned.sink is not None and (on_rows is not None or on_batch is not None):
-        raise OptionError(
-            f"the rows go to the sink '{planned.sink.name}', and {taker} would get none",
-            remedy=f"leave {taker} out, or write the query without INSERT INTO",
-        )
+    return [] if session is None else list(session._active.held)
 
 
 def _runtime(name: str, inputs: SessionInputs, spark: SparkSession | None, cores: int | None) -> Runtime:

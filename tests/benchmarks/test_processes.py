@@ -92,6 +92,16 @@ def test_a_process_that_ends_says_why() -> None:
 
 
 def test_cpu_time_is_that_of_all_that_a_process_has_started() -> None:
-    before = tree_cpu_seconds(os.getpid())
-    subprocess.run([sys.executable, "-c", "sum(i * i for i in range(3_000_000))"], check=True)
-    assert tree_cpu_seconds(os.getpid()) > before + 0.05
+    work = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(i * i for i in range(3_000_000))'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"input(); {work}; print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        before = tree_cpu_seconds(process.pid)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"\n"
+        assert tree_cpu_seconds(process.pid) > before + 0.05
+        process.stdin.write(b"\n")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,15 +40,20 @@ def folders() -> list[Path]:
     return [HERE, *([Path(named)] if named else []), *([beside] if beside.is_dir() else [])]
 
 
-def load() -> list[Case]:
+@cache
+def load() -> tuple[Case, ...]:
     """Every case once, though a folder may repeat what another has."""
-    cases: dict[str, Case] = {}
-    for folder in folders():
-        for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                if line.strip():
-                    cases.setdefault(json.dumps(json.loads(line), sort_keys=True), _read(json.loads(line)))
-    return list(cases.values())
+    texts = dict.fromkeys(
+        line
+        for folder in folders()
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    )
+    cases: dict[str, Any] = {}
+    for case in map(json.loads, texts):
+        cases.setdefault(json.dumps(case, sort_keys=True), case)
+    return tuple(map(_read, cases.values()))
 
 
 def _read(case: dict[str, Any]) -> Case:

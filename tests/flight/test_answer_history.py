@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from tests.profile import first_of
+from tests.profile import NIGHTLY, first_of
 from transom.connectors.connector import Opening, Resume
 from transom.core.errors import QueryError
 from transom.core.schema import CHANGE_COLUMN, TIMESTAMP
@@ -58,7 +58,7 @@ def test_folding_changes_nothing(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
         there_at.append(Counter(map(str, there)))
     assert answer._base_at > 50 * SECOND, "it was folded"
     assert rows(answer) == there_at[-1]
-    for second in range(100, 120):
+    for second in range(100, 120, 1 if NIGHTLY else 5):
         assert rows(answer, second) == there_at[second]
     with pytest.raises(Exception, match="is known from"):
         rows(answer, 10)

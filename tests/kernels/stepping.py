@@ -140,11 +140,13 @@ class Stepped:
 
     def all_lives(self) -> list[Life]:
         """Every row so far in some fixed order; forever is an end, open is None."""
-        still = [(values, ta, None) for values, ta in self.open.values()]
-        return sorted([*self.lives, *still], key=repr)
+        return sorted(self._so_far(), key=repr)
 
     def snapshot(self, instant: int) -> Counter[Values]:
-        return snapshot(self.all_lives(), instant)
+        return snapshot(self._so_far(), instant)
+
+    def _so_far(self) -> list[Life]:
+        return [*self.lives, *((values, ta, None) for values, ta in self.open.values())]
 
 
 def snapshot(lives: Iterable[Life], instant: int) -> Counter[Values]:

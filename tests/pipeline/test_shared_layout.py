@@ -76,7 +76,7 @@ def test_fragments_channels_and_operators_are_called_alike_whoever_is_there() ->
     assert numbers[0] < numbers[1]
     partitions = [FragmentPartition(each, number, 0) for each, number in zip((alone, together), numbers, strict=True)]
     assert (
-        partitions[0].channels.keys() == partitions[1].channels.keys()
+        partitions[0].inputs.channels.keys() == partitions[1].inputs.channels.keys()
         and partitions[0].numbers == partitions[1].numbers
     )
     assert alone.fingerprint != together.fingerprint != layout(first, consumer("one", f"SELECT t.x {FROM}")).fingerprint

@@ -86,7 +86,7 @@ def test_what_an_attempt_left_in_one_worker_is_not_taken_for_what_another_commit
     elsewhere.step(messages(2))
     index.log = elsewhere.log
     assert index.step(messages(3)).rebuilt
-    assert index.partition.gates.state.inputs["1.0"].ledger.used == 2, "the rows of 0 and 2"
+    assert index.partition.inputs.gates.state.inputs["1.0"].ledger.used == 2, "the rows of 0 and 2"
 
 
 def test_a_large_memory_is_not_written_with_every_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:

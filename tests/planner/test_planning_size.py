@@ -144,8 +144,9 @@ def test_views_that_double_without_end_are_rejected() -> None:
         planned(levels(20, TWICE["join"]))
 
 
-def test_a_plan_of_too_many_operators_is_rejected() -> None:
+def test_a_plan_of_too_many_operators_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other selections on each use leave nothing to share."""
+    monkeypatch.setattr("transom.planner.plan.MAX_OPERATORS", 1_000)
     level = "SELECT a, c FROM {below} WHERE a > {i} EXCEPT ALL SELECT a, c FROM {below} WHERE c < {i}"
-    with pytest.raises(UnsupportedError, match="more than 2,000 operators"):
-        planned(levels(10, level))
+    with pytest.raises(UnsupportedError, match="more than 1,000 operators"):
+        planned(levels(9, level))

@@ -36,18 +36,18 @@ JOINAGG: Final = (
         "state grows with every key that has been",
     ),
     Bug(
-        "exact_change_not_told_by_a_bucket",
+        "exact_change_not_emitted_by_a_partition",
         "kernels/joinagg/totals.py",
         "same = False  # the exact sum",
         "same = same  # the exact sum",
-        "a floating SUM stays as it was where one row leaves a bucket and another comes",
+        "a floating SUM stays as it was where one row leaves a partition and another comes",
     ),
     Bug(
-        "null_extreme_of_a_bucket_merged",
+        "null_extreme_of_a_partition_merged",
         "kernels/joinagg/merge.py",
         "np.where(state.kept.valid[a, slots] > 0, slots, -1)",
         "slots",
-        "MIN over buckets is that of one which has no value at all",
+        "MIN over partitions is that of one which has no value at all",
     ),
     Bug(
         "digits_beyond_the_second_lost",

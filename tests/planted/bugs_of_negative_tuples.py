@@ -41,14 +41,14 @@ NEGATIVE: tuple[Bug, ...] = (
         "rows that arrived are taken for rows that departed",
     ),
     Bug(
-        "signed_rows_split_wrongly_over_buckets",
+        "negative_tuples_split_wrongly_over_partitions",
         "pipeline/exchange.py",
         "return int(np.searchsorted(positions, delta.departed)) if",
         "return min(len(positions), delta.departed) if",
         "the same, behind an exchange",
     ),
     Bug(
-        "holder_queue_reuses_too_early",
+        "open_row_id_queue_reuses_too_early",
         "state/open_ids.py",
         "if region[0] + count <= oldest:",
         "if region[0] + count <= oldest + 1:",

@@ -22,7 +22,7 @@ COUNTING: Final = (
         "a row that leaves as an equal one enters is reported as new",
     ),
     Bug(
-        "change_told_without_one",
+        "change_emitted_without_one",
         "kernels/tally.py",
         "if counts[0, k] != before[0, entry] or counts[1, k] != before[1, entry]:",
         "if k >= 0:",
@@ -312,7 +312,7 @@ AGGREGATE: Final = (
         "kernels/aggregate/accumulate.py",
         "same = same and now_shown[j] == last[g, j]",
         "same = same and (j > to + 1 or now_shown[j] == last[g, j])",
-        "a SUM that changes while the count does not is not told",
+        "a SUM that changes while the count does not is not emitted",
     ),
     Bug(
         "heap_loses_what_was_below",

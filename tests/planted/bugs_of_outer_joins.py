@@ -159,7 +159,7 @@ OUTER_JOINS: Final = (
         "kernels/to_stream/direct_stream.py",
         "        stay = te == FOREVER\n",
         "        stay = te > FOREVER\n",
-        "that a row stays is told as if it left at the end of time",
+        "that a row stays is emitted as if it left at the end of time",
     ),
     Bug(
         "row_without_its_first_half_among_those_with_it",
@@ -208,7 +208,7 @@ OUTER_JOINS: Final = (
         "kernels/to_stream/direct_stream.py",
         "        count += open_id[i] != TAKEN_BACK\n",
         "        count += 1\n",
-        "a row without a partner is told to come when it goes",
+        "a row without a partner is emitted as one that comes when it goes",
     ),
     Bug(
         "row_given_again_not_taken_back",

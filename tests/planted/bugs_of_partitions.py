@@ -15,7 +15,7 @@ EXCHANGES: Final = (
         "memory that is made again from its log is not the one that was lost",
     ),
     Bug(
-        "number_of_a_closed_holder_kept",
+        "number_of_a_closed_open_row_id_kept",
         "pipeline/exchange.py",
         "open_ids[theirs[open_here]] = -1",
         "open_ids[theirs[open_here]] = ours[open_here]",
@@ -29,14 +29,14 @@ EXCHANGES: Final = (
         "an end in one partition ends rows that came from another",
     ),
     Bug(
-        "end_of_a_union_told_twice",
+        "end_of_a_union_sent_twice",
         "pipeline/exchange.py",
         "if len(delta.ends.chunks) > 1:",
         "if len(delta.ends.chunks) > 9:",
         "a union of a relation with itself stops the query behind an exchange",
     ),
     Bug(
-        "streams_of_buckets_by_time_alone",
+        "streams_of_partitions_by_time_alone",
         "pipeline/exchange.py",
         "(t,) if alone else (value_ranks(values.columns, len(values)), t)",
         "(t,)",
@@ -57,21 +57,21 @@ EXCHANGES: Final = (
         "where time is on later stages depends on which task was the last",
     ),
     Bug(
-        "equal_rows_told_in_two_places",
+        "equal_rows_emitted_in_two_partitions",
         "planner/fragments.py",
         "if part.single or part.free:\n            return part.single",
         "if part.single or part.free:\n            return True",
         "a row that leaves one partition and enters another at once is reported as two changes",
     ),
     Bug(
-        "filtered_rows_sent_to_the_wrong_bucket",
+        "filtered_rows_sent_to_the_wrong_partition",
         "pipeline/pushed_prefix.py",
         "[positions[part] for part in by_partition]",
         "[part for part in by_partition]",
         "behind a filter other rows are sent than were meant",
     ),
     Bug(
-        "refused_change_of_another_partition",
+        "rejected_change_of_another_partition",
         "pipeline/partitions.py",
         "here = changes.positions[partition.number][unmatched[channel.name]]",
         "here = unmatched[channel.name]",
@@ -109,7 +109,7 @@ GATES: Final = (
         "rows that a filter takes away on their way are missing in the ledger and in the dead-letter table",
     ),
     Bug(
-        "every_port_accounts",
+        "every_channel_accounts",
         "pipeline/layout.py",
         "accounts = source not in accounted",
         "accounts = True",
@@ -117,7 +117,7 @@ GATES: Final = (
     ),
     Bug(
         "late_row_begins_the_query",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "admitted = times[times >= watermark]",
         "admitted = times",
         "time begins with a row that is late by what another task read",
@@ -130,8 +130,8 @@ GATES: Final = (
         "a late change without a key is late or rejected, depending on how the input was cut",
     ),
     Bug(
-        "every_door_stamps_for_itself",
-        "pipeline/fragment_partition.py",
+        "every_gate_stamps_for_itself",
+        "pipeline/partition_inputs.py",
         'if (source, about["sender"]) not in stamps:',
         "if source:",
         "a row that two read has two times of arrival",
@@ -144,11 +144,11 @@ GATES: Final = (
         "a silent stream that is read twice holds back all the others for ever",
     ),
     Bug(
-        "blobs_of_a_task_in_any_order",
+        "frames_of_a_task_in_any_order",
         "pipeline/fragment_partition.py",
         'about.get("sender", 0), about.get("number", 0)',
         'about.get("sender", 0), 0',
-        "rows of one instant lose their order when a task sends several blobs, and ROWS counts other rows",
+        "rows of one instant lose their order when a task sends several frames, and ROWS counts other rows",
     ),
 )
 
@@ -169,7 +169,7 @@ STEPS: Final = (
     ),
     Bug(
         "arrival_before_the_origin",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "early = gate.before_origin(t)",
         "early = 0",
         "rows that are stamped on arrival before the origin are taken in partitions, and rejected in one process",

@@ -131,14 +131,14 @@ SHARING: Final = (
         "a query that names the streams the other way round has their windows exchanged",
     ),
     Bug(
-        "what_leaves_and_enters_at_once_is_told",
+        "what_leaves_and_enters_at_once_is_emitted",
         "kernels/to_stream/direct_stream.py",
         "                kept[j] = False",
         "                kept[j] = True",
         "changes mention a row that stays as it was",
     ),
     Bug(
-        "a_key_that_has_a_row_is_told_to_have_none",
+        "a_key_that_has_a_row_is_emitted_as_one_without",
         "pipeline/net.py",
         "np.flatnonzero(comes | ~replaced[keys])",
         "np.flatnonzero(comes | ~replaced[keys] | replaced[keys])",
@@ -152,7 +152,7 @@ SHARING: Final = (
         "net changes of what expires in silence are reported when the next row comes",
     ),
     Bug(
-        "open_lifetimes_not_told",
+        "open_lifetimes_not_emitted",
         "pipeline/output.py",
         "rows = pa.concat_batches([rows, self.emit.remaining(state)])",
         "rows = pa.concat_batches([rows, self.emit.remaining(state).slice(0, 0)])",
@@ -163,10 +163,10 @@ SHARING: Final = (
         "pipeline/output.py",
         "if is_something(answer) or self.emit.next_timer(state) < step.frontier:",
         "if is_something(answer):",
-        "a row that ends while nothing comes is not told",
+        "a row that ends while nothing comes is not emitted",
     ),
     Bug(
-        "newcomer_in_a_bucket_begins_with_the_others",
+        "newcomer_in_a_partition_begins_with_the_others",
         "pipeline/fragment_partition.py",
         "origin = self.consumer.begin",
         "origin = origin",
@@ -180,7 +180,7 @@ SHARING: Final = (
         "after a query has come on Spark rows no longer meet those that were kept before",
     ),
     Bug(
-        "doors_of_a_bucket_open_anew",
+        "gates_of_a_partition_begin_anew",
         "pipeline/migration.py",
         "state = replace(state, part=part, consumers=consumers, routes=routes)",
         "state = replace(state, part=part, consumers=consumers, routes=routes, gates=new.state.gates)",

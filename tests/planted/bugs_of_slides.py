@@ -85,7 +85,7 @@ SLIDES: Final = (
         "nobody can tell the rows of an attempt that was void from those of the next",
     ),
     Bug(
-        "a_marker_from_every_bucket",
+        "a_marker_from_every_partition",
         "kernels/slide_join/marks.py",
         "wanted[marks[kept]] = True",
         "wanted[marks] = True",

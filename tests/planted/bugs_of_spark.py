@@ -85,7 +85,7 @@ SPARK: Final = (
         "the first row of every part is lost where an answer is large",
     ),
     Bug(
-        "answers_told_after_their_room_was_given_away",
+        "answers_reported_after_their_room_was_given_away",
         "pipeline/state_backend.py",
         "sent = beside.submit(lambda: [message.closed() for message in send(gone)])",
         "sent = beside.submit(lambda: list(send(gone)))",
@@ -100,7 +100,7 @@ SPARK: Final = (
     ),
     Bug(
         "silent_who_has_not_been_listened_to",
-        "pipeline/fragment_partition.py",
+        "pipeline/partition_inputs.py",
         "source in spoke, now if source in quiet else None)",
         "source in spoke, now)",
         "a stream with rows that are still to be read falls idle, and they are late",

@@ -79,7 +79,7 @@ CONSOLE: Final = (
     ),
     Bug(
         "old_sizes_for_everybody",
-        "runtimes/local/job.py",
+        "runtimes/local/job_statuses.py",
         "if now - measured >= lately or",
         "if now - measured >= 5.0 or",
         "the status says what a query kept some seconds ago",

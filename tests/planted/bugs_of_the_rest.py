@@ -140,7 +140,7 @@ PLAN: Final = (
         "the predicate of a join inside a join reads the columns of another input",
     ),
     Bug(
-        "rows_window_spread_over_buckets",
+        "rows_window_spread_over_partitions",
         "kernels/window/tactic.py",
         'rows{more}"), SINGLE, True, True)',
         'rows{more}"), ANY, True, True)',

@@ -127,7 +127,7 @@ WINDOW_TABLES: Final = (
         "kernels/window_table/aggregate.py",
         "state.groups.rows[due] = 0",
         "state.groups.rows[due] += 0",
-        "groups of windows that are over are not forgotten, and told again with the next window",
+        "groups of windows that are over are not forgotten, and emitted again with the next window",
     ),
     Bug(
         "session_cut_at_the_gap",
@@ -245,7 +245,7 @@ PROGRESS: Final = (
         "SET origin does nothing",
     ),
     Bug(
-        "refused_change_counted_twice",
+        "rejected_change_counted_twice",
         "pipeline/admission.py",
         "ledger.used -= len(values)",
         "ledger.used -= 0",
@@ -270,7 +270,7 @@ PROGRESS: Final = (
         "pipeline/timers.py",
         "return min(self._next_timers, default=FOREVER)",
         "return FOREVER",
-        "what expires while nothing comes is not told before a row comes",
+        "what expires while nothing comes is not emitted before a row comes",
     ),
     Bug(
         "idle_row_called_late",
@@ -325,14 +325,14 @@ LIFETIMES: Final = (
         "of the rows that share an open end, all but one stay forever",
     ),
     Bug(
-        "holder_reused_within_the_step",
+        "open_row_id_reused_within_the_step",
         "state/open_ids.py",
         "self.closed.append(open_ids)",
         "self.slots.give_back(open_ids)",
         "a closing is taken for that of the row that has the open row id now",
     ),
     Bug(
-        "holder_given_back_twice",
+        "open_row_id_given_back_twice",
         "state/open_ids.py",
         "self.closed.clear()",
         "self.closed = self.closed[-1:]",
@@ -356,7 +356,7 @@ RESTART: Final = (
         "the last of several waiting rows is lost by a restart",
     ),
     Bug(
-        "restart_forgets_the_holders",
+        "restart_forgets_the_open_row_ids",
         "pipeline/driver.py",
         'self._state = saved["state"]',
         'saved["state"].part.open_ids = self._state.part.open_ids; self._state = saved["state"]',
@@ -372,8 +372,8 @@ RESTART: Final = (
     Bug(
         "restart_forgets_unsorted_ends",
         "state/codec.py",
-        "for name in _fields(kind)}",
-        'for name in _fields(kind) if name != "unsorted"}',
+        "for name in _fields(kind):",
+        'for name in (each for each in _fields(kind) if each != "unsorted"):',
         "a part of the state is not saved: rows whose end was known before a restart never leave",
     ),
 )

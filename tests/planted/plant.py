@@ -11,7 +11,8 @@ that is wrong costs time and nothing else.
 First, what is in that file runs without any bug. Where such a test fails without one it cannot tell anything, so the
 bugs that it is thought to catch are not planted; any other test that fails with a bug has to pass without it, too, or
 is left out from then on. Bugs that were not planted for this reason, or because `--seconds` were over, are listed at
-the end, and the exit status is 3. A run over all bugs writes the file anew, if each was planted and caught.
+the end, and the exit status is 3. What caught a bug is written into the file, beside what others have written there
+meanwhile.
 
 `--without-spark` is for a machine that has no Java: tests that need it do not run, and the bugs that are known to be
 caught by one of them are left out and listed. Packages may come from folders on PYTHONPATH, behind the sources of the
@@ -39,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -362,6 +363,14 @@ def plant_all(bugs: list[Bug], jobs: int, without_spark: bool = False, seconds: 
             yield done.result()
 
 
+def renewed(hints: Mapping[str, str], caught: Mapping[str, str]) -> dict[str, str]:
+    """The hints as they are by now with those that a run has found, in the order of the list; what is behind them is
+    of bugs that came while it went on."""
+    known = {**hints, **caught}
+    in_order = [bug.name for bug in BUGS if bug.name in known]
+    return {name: known[name] for name in dict.fromkeys([*in_order, *known])}
+
+
 @contextmanager
 def taken(free: SimpleQueue[Bed]) -> Iterator[Bed]:
     bed = free.get()
@@ -395,10 +404,9 @@ def main() -> int:
     ended = [done for done in results if done.not_planted is None]
     missed = [done.bug.name for done in ended if done.caught_by is None]
     not_planted = {done.bug.name: done.not_planted for done in results if done.not_planted is not None}
-    if arguments.only is None and not arguments.without_spark and not missed and not not_planted:
-        by = {done.bug.name: done.caught_by for done in results if done.caught_by and "::" in done.caught_by}
-        in_order = {bug.name: by[bug.name] for bug in bugs if bug.name in by}
-        CAUGHT_BY.write_text(json.dumps(in_order, indent=2) + "\n", encoding="utf-8")
+    caught = {done.bug.name: done.caught_by for done in ended if done.caught_by and "::" in done.caught_by}
+    hints = renewed(json.loads(CAUGHT_BY.read_text(encoding="utf-8")), caught)
+    CAUGHT_BY.write_text(json.dumps(hints, indent=2) + "\n", encoding="utf-8")
     if arguments.json:
         bugs_reported = [
             {"name": f.bug.name, "file": f.bug.file, "caught_by": f.caught_by, "seconds": round(f.seconds, 1)}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.planted.bug import Bug
 from tests.planted.bugs import BUGS
-from tests.planted.plant import CAUGHT_BY, OutOfTime, named, planted, run_stage
+from tests.planted.plant import CAUGHT_BY, OutOfTime, named, planted, renewed, run_stage
 from tests.profile import NIGHTLY
 
 SOURCES = Path(__file__).parents[2] / "src" / "transom"
@@ -66,6 +66,17 @@ def test_a_name_may_have_a_dash_of_its_own() -> None:
         "a.py::t",
         "a.py::t[x - y]",
         "b.py::t",
+    ]
+
+
+def test_hints_that_came_during_a_run_are_kept() -> None:
+    first, second, third = (bug.name for bug in BUGS[:3])
+    hints = {third: "c.py::t", "came_meanwhile": "d.py::t", second: "b.py::t"}
+    assert list(renewed(hints, {first: "a.py::t", second: "b.py::other"}).items()) == [
+        (first, "a.py::t"),
+        (second, "b.py::other"),
+        (third, "c.py::t"),
+        ("came_meanwhile", "d.py::t"),
     ]
 
 

@@ -130,7 +130,7 @@ def _trial(random: Random, kind: Kind) -> Trial | None:
         return None
     sharing = sharing_of(planned)
     indexes = max(sharing.groups, key=len, default=())
-    requests = [sharing.request[index] for index in indexes]
+    requests = [sharing.requests[index] for index in indexes]
     if not requests or not isinstance(requests[0], SharablePlan):
         return None
     reads = {

@@ -166,13 +166,13 @@ def test_in_one_process_too(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     )
     node, catalogue = bound(TIMED, names, query)
-    catalogue.options.update(slide_join="hybrid", memory=1_500, put_off=1_000)
+    catalogue.options.update(slide_join="hybrid", memory=4_000, put_off=1_000)
     slides = EmittedSlides()
     taken: dict[str, Rows] = {name: [] for name in names}
     left = 0
     with closing(Pipeline(plan(node, catalogue), catalogue)) as pipeline:
         pipeline.clock = lambda: 0
-        for second in range(40):
+        for second in range(24):
             for name in names:
                 rows = rows_of(random, START + second * SECOND, names)[name]
                 taken[name] += rows

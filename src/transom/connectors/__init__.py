@@ -5,7 +5,7 @@ A source gives offsets and splits, and reads a split; it remembers nothing that 
 rows of an epoch, and shows them whole or not at all.
 """
 
-import transom.connectors.open  # noqa: F401 (those that come with Transom have their names first)
+import transom.connectors.built_in  # noqa: F401 (those that come with Transom have their names first)
 from transom.connectors.connector import (
     Connector,
     Declaration,

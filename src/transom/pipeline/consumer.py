@@ -133,7 +133,7 @@ class Consumer:
         return next((name for name, output in outputs if output is operator), None)
 
     def slides_below(self, slides: Mapping[str, int]) -> dict[int, int]:
-        """As `Part.last_of_slides`, for the windows that stand here for those of a shared sub-plan, of which these are
+        """As `PartSlides.last_of_windows`, for the windows that stand here for those of a shared sub-plan, which are
         known by number. A part of queries is planned alike for all of them; a join has no windows that slide."""
         if not slides or not self.reads_as_it_is:
             return {}

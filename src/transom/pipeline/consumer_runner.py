@@ -113,8 +113,8 @@ class ConsumerRunner:
         return self.stage.next_timer(self.state)
 
     def slides(self) -> dict[str, int]:
-        """As `Part.last_of_slides`, by the numbers that operators have in their query."""
-        return {str(self.numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+        """As `PartSlides.last_of_windows`, by the numbers that operators have in their query."""
+        return {str(self.numbers[key]): last for key, last in self.part.slides.last_of_windows(self.state.part).items()}
 
 
 def picked(rows: Delta, columns: tuple[int, ...]) -> Delta:

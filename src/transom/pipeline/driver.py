@@ -305,7 +305,7 @@ class Pipeline:
         if self._spread is not None:  # which puts nothing off
             return None
         step = self._roomy_step(gates.frontier, gates.frontier, gates.origin)
-        given = self.part.idle(self.state.part, step)
+        given = self.part.slides.idle(self.state.part, step)
         if given is None:
             return None
         rows = self.emit.write(self.state.emit, given, step)  # type: ignore[arg-type]
@@ -320,13 +320,13 @@ class Pipeline:
             return Step(before, frontier, origin, open_ids, last_row=self.gates.last_row)
         emit_rows = None if self.taker is None else self._emit_rows
         stamped = any(self.gates.stamped(name) for name in self.inputs)
-        clock = self.clock if stamped or self.part.puts_off else None
+        clock = self.clock if stamped or self.part.slides.puts_off else None
         return Step(before, frontier, origin, open_ids, emit_rows=emit_rows, clock=clock, last_row=self.gates.last_row)
 
     def _emit_rows(self, rows: StreamDelta) -> None:
         """Rows of the answer that do not wait for the end of a step."""
         assert self.taker is not None
-        self.part.count_emitted(self.state.part, len(rows))
+        self.part.slides.count_emitted(self.state.part, len(rows))
         self.state.whole.rows_out += len(rows)
         self.taker(self.emit.write(self.state.emit, rows, self._no_step))  # type: ignore[arg-type]
 
@@ -420,8 +420,10 @@ class Pipeline:
 
     @property
     def slides(self) -> dict[str, int]:
-        """As `Part.last_of_slides`, by the numbers of operators, where all of the plan is in one place."""
-        return {str(self._numbers[key]): last for key, last in self.part.last_of_slides(self.state.part).items()}
+        """As `PartSlides.last_of_windows`, by the numbers of operators, where all of the plan is in one place."""
+        return {
+            str(self._numbers[key]): last for key, last in self.part.slides.last_of_windows(self.state.part).items()
+        }
 
     @property
     def _hosted(self) -> Iterable[tuple[Part, StageMemory]]:

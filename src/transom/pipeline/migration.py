@@ -32,7 +32,7 @@ PartitionId = tuple[int, int]
 
 @dataclass
 class KeptNote:
-    """What a side of the join keeps: places of columns, and for how long; None: it counts its rows."""
+    """What a side of the join keeps: indexes of columns, and for how long; None: it counts its rows."""
 
     indexes: list[int]
     length: int | None
@@ -83,7 +83,7 @@ def migrated_partition(old: FragmentPartition, layout: Layout) -> tuple[Partitio
     state = old.state
     if name[0] == SHARED:
         new = FragmentPartition(layout, number, old.partition)
-        assert new.source_of == old.source_of, "the same rows come to it as before"
+        assert new.inputs.source_of == old.inputs.source_of, "the same rows come to it as before"
         if new.scheduled is not None and new.state.scheduled:
             state = replace(state, scheduled=[_migrated_work(old, new)])
             part = state.part
@@ -107,7 +107,7 @@ def _migrated_work(old: FragmentPartition, new: FragmentPartition) -> ScheduledM
 def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[PartitionId, PartitionState]:
     """The memories of partitions that were not there before: they know how far time has come, as every old one does."""
     gates = like.state.gates
-    gates_of_source = {source: gates.inputs[name] for name, source in like.source_of.items()}
+    gates_of_source = {source: gates.inputs[name] for name, source in like.inputs.source_of.items()}
     states: dict[PartitionId, PartitionState] = {}
     for name, number in new.numbers.items():
         for partition in range(0 if name in old.numbers else new.partitions_of(number)):
@@ -119,7 +119,7 @@ def begun_partitions(old: Layout, new: Layout, like: FragmentPartition) -> dict[
                     ledger=Ledger(),
                     partitions={name: replace(mark) for name, mark in gates_of_source[source].partitions.items()},
                 )
-                for channel, source in fresh.source_of.items()
+                for channel, source in fresh.inputs.source_of.items()
             }
             states[number, partition] = replace(fresh.state, gates=replace(gates, inputs=inputs, seen={}))
     return states

@@ -303,7 +303,7 @@ class Packer:
             return
         part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
         partition_id = channel.fragment, partition
-        # Numbered: blobs of one task may come to a partition in another order than they were sent.
+        # Numbered: frames of one task may come to a partition in another order than they were sent.
         about: dict[str, Any] = {"kind": kind, "channel": channel.name, "sender": self._sender, "number": self._number}
         if self._source_partition is not None:
             about["source_partition"] = self._source_partition

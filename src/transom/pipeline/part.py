@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,18 +21,13 @@ from transom.kernels.kernel import Kernel, Step
 from transom.kernels.operator import Operator, Site
 from transom.kernels.scan.table import ChangesTable
 from transom.kernels.sealed import sealed
-from transom.kernels.shared_plan.windowed import WindowedState
 from transom.kernels.slide_join.budget import BudgetPool
-from transom.kernels.slide_join.memory import SlideJoinState
-from transom.kernels.slide_join.node import SlideJoin, SlideMarks
-from transom.kernels.slide_join.slide_join import SlideJoinKernel
-from transom.kernels.to_stream.tactic import slide_windows_below
-from transom.kernels.window.slide_range import SlideRangeWindowState
 from transom.kernels.worker_pool import WorkerPool
 from transom.pipeline.folding import fold_merges, fold_projections
+from transom.pipeline.part_slides import PartSlides
 from transom.pipeline.spilling import Spilling, store_of
 from transom.pipeline.timers import Brought, Timers
-from transom.plan.algebra import TableScan, ToStream
+from transom.plan.algebra import TableScan
 from transom.plan.catalogue import Catalogue, TableDefinition
 from transom.state.allocator import keep_freed_memory
 from transom.state.checks import alike
@@ -74,12 +68,12 @@ class PartState:
 
 
 class Part:
-    """`channels` names what comes to input `index` of an operator: (id of the operator, place) -> channel.
+    """`channels` names what comes to input `index` of an operator: (id of the operator, index) -> channel.
 
     `whole`: nobody outside asks for what an operator gives, but for the last one and those in `given` (by their ids).
     `store` is room on disk for what does not fit into memory; without it there is some for as long as the process runs.
-    A memory budget is divided among the `indexes` that the same operators run in; `pool` are those who share a part of
-    it. The operators in `finals` (by their ids) are seen by an answer of this form alone.
+    A memory budget is divided among the `partitions` that the same operators run in; `pool` are those who share a part
+    of it. The operators in `finals` (by their ids) are seen by an answer of this form alone.
     """
 
     def __init__(
@@ -92,7 +86,7 @@ class Part:
         whole: bool = False,
         given: Collection[int] = (),
         store: SpillStore | None = None,
-        indexes: int = 1,
+        partitions: int = 1,
         finals: Mapping[int, str] = _NO_FINALS,
         pool: BudgetPool | None = None,
     ) -> None:
@@ -104,7 +98,7 @@ class Part:
         self._tables: dict[int, TableDefinition] = {}
         self._gives_twice = "changes" in finals.values()
         self._kernels: list[tuple[Kernel, ...]] = [
-            self._kernel(i, operator, catalogue, tick, indexes, finals.get(id(operator), ""))
+            self._kernel(i, operator, catalogue, tick, partitions, finals.get(id(operator), ""))
             for i, operator in enumerate(self.operators)
         ]
         fold_merges(self.operators, self._kernels, given, finals)
@@ -126,6 +120,7 @@ class Part:
         if Spilling.wanted(self._kernels):
             bounded = catalogue.options.get("memory") is not None
             self.spilling = Spilling(store or store_of(catalogue), bounded, pool)
+        self.slides = PartSlides(self.operators, self._kernels, self.spilling)
 
     def check(self, state: PartState, feeds: Iterable[Any] = ()) -> None:
         """Raise Unsound where a state that was read back cannot be one of these operators.
@@ -153,8 +148,8 @@ class Part:
     ) -> tuple[list[Brought], dict[str, Int64s]]:
         """What every operator gave, and by channel the changes of tables that were rejected (their positions).
 
-        `last_used` is the time of the last row that the query has taken; `slides` is as `last_of_slides`, for sliding
-        windows in other parts.
+        `last_used` is the time of the last row that the query has taken; `slides` is as `PartSlides.last_of_windows`,
+        for windows in other parts.
         """
         rejected_rows: dict[str, Int64s] = {}
         if self.worker_pool is not None:
@@ -174,8 +169,9 @@ class Part:
                 self._count(state.counters[i], inputs if operator.inputs else (), inputs[0], 0.0)
                 continue
             at = step
-            if step.frontier == FOREVER and _slides(operator):
-                at = replace(step, horizon=self._horizon(operator, state, last_used, slides))
+            if step.frontier == FOREVER:
+                horizon = self.slides.horizon(operator, state, last_used, slides)
+                at = step if horizon is None else replace(step, horizon=horizon)
             try:
                 delta = self._run(i, state.operators[i], inputs, at, rejected_rows)
             except TransomError as error:
@@ -240,52 +236,14 @@ class Part:
         if self.spilling is not None:
             self.spilling.close()
 
-    def idle(self, state: PartState, step: Step) -> StreamDelta | None:
-        """Go on with what an operator has put off, while nothing comes in; None if there is nothing."""
-        for i, (kernel, *_) in enumerate(kernels or (None,) for kernels in self._kernels):
-            if isinstance(kernel, SlideJoinKernel) and self.spilling is not None:
-                started = time.perf_counter()
-                given = kernel.idle(state.operators[i][0], self.spilling.given(step))
-                if given is not None:
-                    self.count_emitted(state, len(given), time.perf_counter() - started)
-                    self.spilling.end_step()
-                return given
-        return None
-
-    @cached_property
-    def puts_off(self) -> bool:
-        """Whether slides may be left for later in any step."""
-        return any(isinstance(k, SlideJoinKernel) and k.put_off is not None for of_one in self._kernels for k in of_one)
-
-    def unfinished(self, state: PartState) -> bool:
-        """Whether there are slides to be made while nothing comes in."""
-        return any(isinstance(s, SlideJoinState) and bool(s.works) for of_one in state.operators for s in of_one)
-
-    def count_emitted(self, state: PartState, rows: int, seconds: float = 0.0) -> None:
-        """Rows of the answer that went out past the operators behind the one that emitted them."""
-        for i, operator in enumerate(self.operators):
-            if isinstance(operator.node, SlideJoin | SlideMarks):
-                state.counters[i].rows_out += rows
-                state.counters[i].rows_in += rows * isinstance(operator.node, SlideMarks)
-                state.counters[i].seconds += seconds * isinstance(operator.node, SlideJoin)
-
-    def last_of_slides(self, state: PartState) -> dict[int, int]:
-        """The last instant at which a row of a RANGE .. SLIDE window begins or ends, by the id of the window."""
-        windows = zip(self.operators, state.operators, strict=True)
-        return {id(o): s[0].last for o, s in windows if s and isinstance(s[0], SlideRangeWindowState | WindowedState)}
-
-    def _horizon(self, operator: Operator, state: PartState, last_used: int, slides: Mapping[int, int]) -> int:
-        last_of = {**slides, **self.last_of_slides(state)}
-        return max([last_used, *(last_of[id(window)] for window in slide_windows_below(operator))])
-
     def _kernel(
-        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, indexes: int, shown_as: str
+        self, i: int, operator: Operator, catalogue: Catalogue, tick: int, partitions: int, shown_as: str
     ) -> tuple[Kernel, ...]:
         if isinstance(operator.node, TableScan):
             definition = catalogue.relations[operator.node.name.lower()]
             assert isinstance(definition, TableDefinition)
             self._tables[i] = definition
-        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, indexes, shown_as))
+        kernels = operator.tactic.kernels(operator, Site(catalogue, tick, partitions, shown_as))
         return sealed(kernels) if operator.sealed else kernels
 
     def _source(self, operator: Operator, index: int) -> tuple[str | None, int]:
@@ -334,10 +292,3 @@ def owned(state: Any) -> Iterator[Int64s]:
     elif is_dataclass(state):
         for part in fields(state):
             yield from owned(getattr(state, part.name))
-
-
-def _slides(operator: Operator) -> bool:
-    """Whether the operator emits snapshots at multiples of slides, and has to know where these end."""
-    if isinstance(operator.node, SlideJoin):
-        return True
-    return isinstance(operator.node, ToStream) and bool(slide_windows_below(operator))

@@ -19,7 +19,8 @@ from transom.pipeline.scheduled_state import SCHEDULED_IN_PARTITIONS, ScheduledM
 
 @dataclass
 class PartitionState:
-    """Everything a partition remembers. `slides` is as `Part.last_of_slides`, by number, of fragments before this one.
+    """Everything a partition remembers. `slides` is as `PartSlides.last_of_windows`, by number, of fragments
+    before this one.
 
     `in_prefix` counts, for operators that belong to no fragment, the rows that came to them and that went on. Numbers
     are those of operators in their own query. `consumers` is what queries remember that run beside a join they share.

@@ -23,15 +23,15 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
 
     In `queries` is what operators have done that one of several queries has for itself.
     """
-    state = partition.state
+    state, gates, source_of = partition.state, partition.inputs.gates, partition.inputs.source_of
     inputs, leaps = {}, {}
-    for name in partition.gates.inputs:
-        if name in partition.channels and partition.channels[name].accounts:
+    for name in gates.inputs:
+        if name in partition.inputs.channels and partition.inputs.channels[name].accounts:
             ledger = state.gates.inputs[name].ledger
-            inputs[partition.source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
+            inputs[source_of[name]] = [ledger.used, ledger.late, ledger.rejected]
             leap = state.gates.inputs[name].leap
             if leap is not None:
-                leaps[partition.source_of[name]] = [leap.before, leap.to, leap.late]
+                leaps[source_of[name]] = [leap.before, leap.to, leap.late]
     in_prefix = {int(number): [came, went, 0, 0.0, 0, 0] for number, (came, went) in state.in_prefix.items()}
     done = [_done(part, memory, partition.numbers) for part, memory in partition.hosted(state)]
     done += [{partition.numbers[id(partition.layout.root)]: _scheduled(each)} for each in state.scheduled]
@@ -71,13 +71,13 @@ def partition_status(partition: FragmentPartition) -> dict[str, Any]:
         **queries.pop(SHARED, {"operators": {}, "rows_out": 0}),
         "slides": slides,
         "changes": changes,
-        "watermarks": {partition.source_of[name]: partition.gates.watermark(name) for name in partition.gates.inputs},
-        "firsts": {partition.source_of[name]: state.gates.inputs[name].first for name in partition.gates.inputs},
-        "progress": partition.gates.progress,
+        "watermarks": {source_of[name]: gates.watermark(name) for name in gates.inputs},
+        "firsts": {source_of[name]: state.gates.inputs[name].first for name in gates.inputs},
+        "progress": gates.progress,
         "frontier": state.gates.frontier,
         "wake": partition.wake,
         "queries": queries,
-        "scheduled": None if partition.scheduled is None else partition.scheduled.status(partition.gates),
+        "scheduled": None if partition.scheduled is None else partition.scheduled.status(gates),
     }
 
 

@@ -134,7 +134,7 @@ class Partitions:
             if step.frontier == FOREVER:  # nobody asks before
                 last_used = max([last_used, *self._last_matched(at_stage, sent, stepped)])
                 for i in at_stage:
-                    for window, last in self.all[i].stage.part.last_of_slides(memories[i].part).items():
+                    for window, last in self.all[i].stage.part.slides.last_of_windows(memories[i].part).items():
                         slides[window] = max(last, slides.get(window, last))
         return stepped
 
@@ -146,7 +146,7 @@ class Partitions:
         operators = layout.fragments[fragment - 1].operators
         named = {(id(channel.exchange.into), channel.exchange.index): channel.name for channel in channels}
         going = layout.channels_from(fragment)
-        indexes = layout.partitions_of(fragment)
+        partitions = layout.partitions_of(fragment)
         given = {id(channel.exchange.sender) for channel in going}
         part = Part(
             operators,
@@ -155,9 +155,9 @@ class Partitions:
             layout.tick,
             whole=True,
             given=given,
-            indexes=indexes,
+            partitions=partitions,
             finals=layout.finals,
-            pool=self._budget.pool(number, indexes),
+            pool=self._budget.pool(number, partitions),
         )
         answers = any(operator is layout.root for operator in operators) and not going
         answers = answers or any(channel.exchange.index == ANSWER for channel in channels)

@@ -71,7 +71,7 @@ class Stage:
 
     def idle(self, state: StageState, step: Step) -> Advanced | None:
         """Go on with what was put off, while nothing comes in; None if there is nothing. It is part of the answer."""
-        given = self.part.idle(state.part, step)
+        given = self.part.slides.idle(state.part, step)
         if given is None or self.output is None:
             return None
         rows = self.output.write(state.emit, given, step)

@@ -1,4 +1,7 @@
-"""The planner: a rewritten query becomes a tree of operators, or an UnsupportedError before anything starts."""
+"""The planner: a rewritten query becomes a tree of operators, or an UnsupportedError before anything starts.
+
+It imports many modules, since every kind of node has its branch here; how a tactic is chosen for one is said there.
+"""
 
 from __future__ import annotations
 

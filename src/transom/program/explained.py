@@ -109,13 +109,13 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
         if joins and query.catalogue.options.get("schedule", "off") != "off":
             return _with_schedule(alone, "join ", "a join that is not shared is made at once")
         return alone
-    request = sharing.request[index]
-    subplan = shared_subplan([sharing.request[i] for i in group], query.catalogue)
+    request = sharing.requests[index]
+    subplan = shared_subplan([sharing.requests[i] for i in group], query.catalogue)
     root = consumer(request, query.catalogue, subplan)
     number = 1 + next(i for i, operator in enumerate(root.walk()) if operator is subplan)
     others = [i for i in group if i != index]
     what = "join" if isinstance(request, Sharable) else "plan"
-    text = [f"query {i + 1}{_windows(sharing.request[i])}" for i in others[:_MOST_NAMED]]
+    text = [f"query {i + 1}{_windows(sharing.requests[i])}" for i in others[:_MOST_NAMED]]
     text += [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
     plan = {
         "statement": query.statement.text,

@@ -9,13 +9,13 @@ from concurrent.futures import Future
 
 class Requests:
     """
-    >>> request = Requests()
-    >>> one, other = request.submit(lambda: print("now")), request.submit(lambda: None)
-    >>> request.do()
+    >>> requests = Requests()
+    >>> one, other = requests.submit(lambda: print("now")), requests.submit(lambda: None)
+    >>> requests.do()
     now
-    >>> one.done(), request.submit(lambda: None).done()
+    >>> one.done(), requests.submit(lambda: None).done()
     (True, False)
-    >>> request.reject()
+    >>> requests.reject()
     """
 
     def __init__(self) -> None:

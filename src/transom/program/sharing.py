@@ -19,7 +19,7 @@ from transom.program.planned import Planned
 class Sharing:
     """What of several queries, by index, those request that share, who shares with whom, and why others do not."""
 
-    request: dict[int, Request]
+    requests: dict[int, Request]
     groups: tuple[tuple[int, ...], ...]
     unsupported: dict[int, str]
 
@@ -55,37 +55,33 @@ def _without_the_join(planned: Planned) -> str | None:
 
 def sharing_of(planned: Sequence[Planned]) -> Sharing:
     """Queries with the same part share it, or the same join, where there are two or more."""
-    requests = {index: request_of(query) for index, query in enumerate(planned)}
-    unsupported = {
-        index: request_or_why for index, request_or_why in requests.items() if isinstance(request_or_why, str)
-    }
+    wanted = {index: request_of(query) for index, query in enumerate(planned)}
+    unsupported = {index: request_or_why for index, request_or_why in wanted.items() if isinstance(request_or_why, str)}
     with_join: dict[object, list[int]] = {}
-    for index, request_or_why in requests.items():
+    for index, request_or_why in wanted.items():
         if isinstance(request_or_why, Sharable):
             with_join.setdefault(request_or_why.join, []).append(index)
     by_windows = _by_windows(planned)
     parts, without = _parts(planned, [set(group) for group in with_join.values()], [set(group) for group in by_windows])
     unsupported |= {index: _needs_no_pairs(tactic) for index, tactic in without.items()}
-    request: dict[int, Request] = dict(parts)
+    requests: dict[int, Request] = dict(parts)
     by_part: dict[object, list[int]] = {}
     for index, part in parts.items():
         by_part.setdefault(part.common, []).append(index)
     groups = list(by_part.values())
     for windows_of in by_windows:
-        left = [index for index in windows_of if index not in request]
+        left = [index for index in windows_of if index not in requests]
         if len(left) > 1:
             groups.append(left)
-            request |= dict(zip(left, widened([windows_of[index] for index in left]), strict=True))
+            requests |= dict(zip(left, widened([windows_of[index] for index in left]), strict=True))
     for indexes in with_join.values():
-        left = [index for index in indexes if index not in request]
+        left = [index for index in indexes if index not in requests]
         if len(left) > 1:
             groups.append(left)
-            request |= {
-                index: request_or_why for index in left if isinstance(request_or_why := requests[index], Sharable)
-            }
+            requests |= {index: request for index in left if isinstance(request := wanted[index], Sharable)}
         elif left:
             unsupported[left[0]] = "no other query has this join"
-    return Sharing(request, tuple(map(tuple, groups)), unsupported)
+    return Sharing(requests, tuple(map(tuple, groups)), unsupported)
 
 
 def _by_windows(planned: Sequence[Planned]) -> list[dict[int, SharableWindows]]:

@@ -217,7 +217,10 @@ def describe(value: Any, put: Callable[[Any], Any], whole: bool = False) -> Any:
         if not whole and hasattr(value, "compacted"):
             value = value.compacted()
             kind = type(value)
-        fields = {name: describe(getattr(value, name), put, whole) for name in _fields(kind)}
+        fields = {}
+        for name in _fields(kind):
+            part = getattr(value, name)
+            fields[name] = {"v": part} if type(part) in _PLAIN else describe(part, put, whole)
         return {"class": kind.__name__, "version": _version(kind), "fields": fields}
     if isinstance(value, np.ndarray):
         return {"array": _described(value.dtype), "shape": list(value.shape), "at": put(value)}
@@ -246,15 +249,26 @@ def rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: Iterable[t
 
     With `check` every dataclass that has a method of this name is asked whether what it holds can be true.
     """
-    return _rebuild(tree, get, {cls.__name__: cls for cls in classes}, check)
+    return _rebuild(tree, get, _by_name(tuple(classes)), check)
+
+
+@cache
+def _by_name(classes: tuple[type, ...]) -> dict[str, type]:
+    return {cls.__name__: cls for cls in classes}
 
 
 def array_of(tree: dict[str, Any], buffer: Any) -> Any:
     """The array that a buffer holds, by its description."""
     described = tree["array"]
     if isinstance(described, list):  # JSON has no tuples
-        described = [tuple(field) for field in described]
-    return np.frombuffer(buffer, dtype=np.lib.format.descr_to_dtype(described)).reshape(tree["shape"])
+        described = tuple(tuple(field) for field in described)
+    return np.frombuffer(buffer, dtype=_type_of(described)).reshape(tree["shape"])
+
+
+@cache
+def _type_of(described: Any) -> Any:
+    """The type of numbers that was described."""
+    return np.lib.format.descr_to_dtype(list(described) if isinstance(described, tuple) else described)
 
 
 def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str, type], check: bool) -> Any:
@@ -266,7 +280,7 @@ def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str,
         with pa.ipc.open_stream(get(tree)) as reader:
             return _checked(next(iter(reader)))
     if "list" in tree:
-        items = [_rebuild(item, get, classes, check) for item in tree["list"]]
+        items = [item["v"] if "v" in item else _rebuild(item, get, classes, check) for item in tree["list"]]
         return tuple(items) if tree["tuple"] else items
     if "dict" in tree:
         return {key: _rebuild(item, get, classes, check) for key, item in tree["dict"]}
@@ -278,7 +292,9 @@ def _rebuild(tree: Any, get: Callable[[dict[str, Any]], Any], classes: dict[str,
             f"the saved state of '{tree['class']}' has version {tree['version']}, this program reads {_version(cls)}",
             remedy="go on with the version of the program that wrote it, or start without the checkpoint",
         )
-    fields = {name: _rebuild(item, get, classes, check) for name, item in tree["fields"].items()}
+    fields = {
+        name: item["v"] if "v" in item else _rebuild(item, get, classes, check) for name, item in tree["fields"].items()
+    }
     rebuilt = cls(**fields)
     if check and hasattr(rebuilt, "check"):
         rebuilt.check()

@@ -80,10 +80,13 @@ def by_definition(
     """Every pair with equal keys, alive while both are; a pair is open while its end is."""
     width = len(KINDS[kind])
     found: list[Life] = []
+    rights: dict[Values, list[Life]] = {}
+    for life in right:
+        rights.setdefault(grouped(life[0][:width]), []).append(life)
     for a, a_begin, a_end in left:
-        for b, b_begin, b_end in right:
-            key = grouped(a[:width])
-            if None in key or key != grouped(b[:width]) or not also(a, b):
+        key = grouped(a[:width])
+        for b, b_begin, b_end in () if None in key else rights.get(key, ()):
+            if not also(a, b):
                 continue
             begin = max(a_begin, b_begin)
             ends = [end for end in (a_end, b_end) if end is not None]

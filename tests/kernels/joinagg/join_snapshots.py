@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -83,11 +83,8 @@ def relations(draw: Any, kind: str | None, inputs: int, rows: int = 8, opened: b
 def by_definition(spec: JoinAggregateSpec, lives: Sequence[Sequence[Life]], instant: int) -> Counter[Values]:
     """The aggregates of the join of the snapshots."""
     width = len(spec.key_columns[0])
-    snapshots = [[v for v in snapshot(each, instant).elements() if None not in v[:width]] for each in lives]
     groups: dict[Values, list[Values]] = {} if spec.group else {(): []}
-    for rows in product(*snapshots):
-        if any(one_of_equals(row[:width]) != one_of_equals(rows[0][:width]) for row in rows):
-            continue
+    for rows in _joined([snapshot(each, instant) for each in lives], width):
         least, greatest = rows[0][width + WHOLE], rows[-1][width + WHOLE]
         if spec.residual is not None and (least is None or greatest is None or least > greatest):
             continue
@@ -98,6 +95,19 @@ def by_definition(spec: JoinAggregateSpec, lives: Sequence[Sequence[Life]], inst
         for call in spec.calls
     ]
     return Counter(one_of_equals((*key, *(aggregate(call, rows) for call in calls))) for key, rows in groups.items())
+
+
+def _joined(snapshots: Sequence[Counter[Values]], width: int) -> Iterator[tuple[Values, ...]]:
+    """The tuples of rows with equal keys."""
+    by_key: list[dict[Values, list[Values]]] = []
+    for each in snapshots:
+        rows_of: dict[Values, list[Values]] = {}
+        for values in each.elements():
+            if None not in values[:width]:
+                rows_of.setdefault(one_of_equals(values[:width]), []).append(values)
+        by_key.append(rows_of)
+    for key in by_key[0]:
+        yield from product(*(rows_of.get(key, ()) for rows_of in by_key))
 
 
 def agrees(

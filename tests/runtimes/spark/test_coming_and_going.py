@@ -103,8 +103,8 @@ class Trial:
 
     @property
     def groups(self) -> list[SparkGroup]:
-        assert self.session._added_to is not None
-        run = self.session._added_to.run
+        assert self.session._active._added_to is not None
+        run = self.session._active._added_to.run
         assert isinstance(run, SparkRun)
         return [unit for unit in run.units if isinstance(unit, SparkGroup)]
 

@@ -8,9 +8,7 @@ its sinks. Queries that share a join come and go then as well.
 from __future__ import annotations
 
 import json
-import math
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -26,7 +24,6 @@ from transom.pipeline.consumer import ConsumerSpec
 from transom.pipeline.driver import Pipeline
 from transom.pipeline.engine import Alone, Engine
 from transom.pipeline.group import GroupPipeline
-from transom.pipeline.memory import state_bytes, state_rows
 from transom.pipeline.scheduled import ScheduledGroup
 from transom.plan.catalogue import StreamDefinition, TableDefinition
 from transom.plan.options import MOST_PARTITIONS, OPTIONS, partitions_of
@@ -41,10 +38,9 @@ from transom.program.latency import Stopwatch
 from transom.program.planned import Planned
 from transom.program.run import Ending, QuerySpec
 from transom.program.sink_epochs import Saved
-from transom.program.slides import slides_of
-from transom.program.status import InputStatus, OperatorStatus, Status
-from transom.program.tactic_changes import changes_of
+from transom.program.status import Status
 from transom.runtimes.local.intake import InputReading, Intake
+from transom.runtimes.local.job_statuses import JobStatuses
 from transom.runtimes.local.output import QueryOutput
 from transom.runtimes.local.overload import overload_of
 from transom.runtimes.local.query import LocalQuery
@@ -60,7 +56,7 @@ NOBODY: Final[Mapping[str, Left]] = MappingProxyType({})
 
 
 class LocalJob:
-    """`specs` are to be run; `request` is what each asks of the join that they share, and empty of a query by itself.
+    """`specs` are to be run; `requests` are what each wants of the join that they share; a query by itself has none.
 
     Unless it is to end with its inputs they may grow, and streams that are idle are left behind. `home` is where files
     lie that a checkpoint refers to. `budget` is that of the run; where no checkpoint counts epochs (it is not
@@ -72,15 +68,15 @@ class LocalJob:
         specs: Sequence[QuerySpec],
         open_source: OpenSource,
         *,
-        request: Sequence[Request] = (),
+        requests: Sequence[Request] = (),
         ending: Ending = "end",
         clock: Clock | None = None,
         home: str | None = None,
         budget: RunBudget | None = None,
         lasting: bool = False,
     ) -> None:
-        self.join = request[0].join if request and isinstance(request[0], Sharable) else None
-        """What queries that come must ask for as well; None: nobody can."""
+        self.join = requests[0].join if requests and isinstance(requests[0], Sharable) else None
+        """What queries that come have to share; None: none can come."""
         self._clock: Clock = clock or RealClock()
         self._home = home
         self._budget = budget or RunBudget()
@@ -91,8 +87,8 @@ class LocalJob:
         self._partitions = partitions_of(catalogue)
         rows: int = catalogue.options.get("batch_rows", OPTIONS["batch_rows"].default)
         self.engine: Engine
-        if request:
-            self.engine = self._together(specs, request)
+        if requests:
+            self.engine = self._together(specs, requests)
             if isinstance(self.engine, ScheduledGroup):
                 rows = min(rows, self.engine.schedule.buffer)
         else:
@@ -103,7 +99,7 @@ class LocalJob:
             assert isinstance(definition, StreamDefinition | TableDefinition)
             definitions[name] = definition
         self._intake = Intake(definitions, open_source, self._reject, rows=rows, ending=ending, clock=self._clock)
-        self._shared = bool(request)
+        self._shared = bool(requests)
         if self.join is None:
             self._intake.narrow(self.engine.subplan.root, catalogue)
         self.queries = [self._query(spec) for spec in specs]
@@ -112,8 +108,7 @@ class LocalJob:
         self._steps = 0
         self._changed = False
         self._stepping = threading.RLock() if catalogue.options.get("memory") is None else self._budget.lock
-        self._sizes: dict[str, tuple[float, list[tuple[int, int]]]] = {}
-        """Rows and bytes that the operators of a query kept, and when that was measured."""
+        self._statuses = JobStatuses(self._intake)
         self._written_progress = FOREVER
         """Within a step, what was final before it: what follows is not with the sinks yet."""
         stamped = any(self.engine.subplan.gates.stamped(name) for name in self.engine.subplan.inputs)
@@ -133,12 +128,10 @@ class LocalJob:
         pipeline.clock = self._clock.now
         return Alone(pipeline)
 
-    def _together(self, specs: Sequence[QuerySpec], request: Sequence[Request]) -> GroupPipeline:
-        consumers = [
-            ConsumerSpec(spec.name, of_request, spec.emit) for spec, of_request in zip(specs, request, strict=True)
-        ]
+    def _together(self, specs: Sequence[QuerySpec], requests: Sequence[Request]) -> GroupPipeline:
+        consumers = [ConsumerSpec(spec.name, request, spec.emit) for spec, request in zip(specs, requests, strict=True)]
         catalogue = self.planned.catalogue
-        schedule = schedule_of(request[0], catalogue) if isinstance(request[0], Sharable) else None
+        schedule = schedule_of(requests[0], catalogue) if isinstance(requests[0], Sharable) else None
         if isinstance(schedule, Schedule):
             return ScheduledGroup(consumers, catalogue, schedule, self._clock.now)
         return GroupPipeline(consumers, catalogue)
@@ -294,7 +287,7 @@ class LocalJob:
             query.last = self.status(query)
             self.queries.remove(query)
             self.engine.remove(name)
-            self._sizes.pop(name, None)
+            self._statuses.forget(name)
         return query
 
     # --- status ------------------------------------------------------------------------------------------------------
@@ -307,8 +300,8 @@ class LocalJob:
             progress = engine.progress_of(query.name)
             return Status(
                 name=query.name,
-                inputs=tuple(self._input_status(name, query) for name in subplan.names),
-                operators=tuple(self._operator_states(query, lately)),
+                inputs=self._statuses.inputs(engine, query.name),
+                operators=self._statuses.operators(engine, query.name, lately),
                 progress=BEGINNING if progress is None else min(progress, self._written_progress),
                 held_back_by=None if self.finished or not subplan.inputs else subplan.held_back_by,
                 rows_out=engine.rows_out(query.name),
@@ -317,55 +310,6 @@ class LocalJob:
                 latency=None if self._stopwatch is None else self._stopwatch.latency,
                 overload=overload_of(engine, query.name),
             )
-
-    def _input_status(self, name: str, query: LocalQuery) -> InputStatus:
-        """What became of the rows since the query came."""
-        subplan = self.engine.subplan
-        ledger, reading = subplan.ledger(name), self._intake.readings[name]
-        used, late, rejected = self.engine.used_before(query.name).get(name, (0, 0, 0))
-        return InputStatus(
-            name=self._intake.definitions[name].name,
-            rows_in=ledger.rows_in - used - late - rejected,
-            used=ledger.used - used,
-            late=ledger.late - late,
-            rejected=ledger.rejected - rejected,
-            waiting=ledger.waiting,
-            watermark=subplan.watermark(name) if name in subplan.inputs else None,
-            ended=reading.complete,
-            reasons=dict(reading.reasons),
-            leap=subplan.gates.leap(name),
-        )
-
-    def _operator_states(self, query: LocalQuery, lately: float) -> list[OperatorStatus]:
-        operators = list(self.engine.operators_of(query.name))
-        sizes = self._sizes_of(query.name, [memory for _, _, memory in operators], lately)
-        return [
-            OperatorStatus(
-                number=number,
-                operator=operator.kind,
-                tactic=operator.tactic.name,
-                rows_in=counters.rows_in,
-                rows_out=counters.rows_out,
-                ends=counters.ends_out,
-                state_bytes=bytes_kept,
-                seconds=counters.seconds,
-                state_rows=rows_kept,
-                slides=slides_of(memory),
-                changes=changes_of(memory),
-            )
-            for number, ((operator, counters, memory), (rows_kept, bytes_kept)) in enumerate(
-                zip(operators, sizes, strict=True), 1
-            )
-        ]
-
-    def _sizes_of(self, name: str, memories: Sequence[Any], lately: float) -> list[tuple[int, int]]:
-        """Rows and bytes, as they are now or were at most so many seconds ago."""
-        now = time.monotonic()
-        measured, sizes = self._sizes.get(name, (-math.inf, []))
-        if now - measured >= lately or len(sizes) != len(memories):
-            sizes = [(state_rows(memory), state_bytes(memory)) for memory in memories]
-            self._sizes[name] = now, sizes
-        return sizes
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -382,32 +326,9 @@ class LocalJob:
             "steps": self._steps,
             "decisions": "" if self._shared else written(self.planned.decisions),
             "partitions": self._partitions,
-            "shown": json.dumps(self._shown()),
+            "shown": json.dumps(self._statuses.shown(self.engine, [query.name for query in self.queries])),
         }
         return codec.encode(saved)
-
-    def _shown(self) -> dict[str, Any]:
-        """What people see who look at the checkpoint: nothing depends on it."""
-        shown = {}
-        for query in self.queries:
-            inputs = [self._input_status(name, query) for name in self.engine.subplan.names]
-            counts = {
-                status.name: [
-                    status.rows_in,
-                    status.used,
-                    status.late,
-                    status.rejected,
-                    status.waiting,
-                    status.watermark,
-                ]
-                for status in inputs
-            }
-            shown[query.name] = {
-                "progress": self.engine.progress_of(query.name),
-                "rows_out": self.engine.rows_out(query.name),
-                "inputs": counts,
-            }
-        return shown
 
     def commit(self) -> None:
         """What was written until now is seen."""

@@ -108,14 +108,14 @@ class LocalRuntime:
             if not group:
                 jobs.append(self._job([spec], [], index, run_options, budget))
             elif index == group[0]:
-                together, requests = [specs[i] for i in group], [sharing.request[i] for i in group]
+                together, requests = [specs[i] for i in group], [sharing.requests[i] for i in group]
                 jobs.append(self._job(together, requests, index, run_options, budget))
         return jobs
 
     def _job(
         self,
         specs: Sequence[QuerySpec],
-        request: Sequence[Request],
+        requests: Sequence[Request],
         number: int,
         run_options: RunOptions,
         budget: RunBudget,
@@ -124,7 +124,7 @@ class LocalRuntime:
         return LocalJob(
             specs,
             self._inputs.open,
-            request=request,
+            requests=requests,
             ending=run_options.ending,
             clock=run_options.clock,
             home=home,

@@ -45,7 +45,12 @@ def canonical(row: Iterable[Any]) -> Row:
     >>> canonical([-0.0]) == canonical([0.0])
     False
     """
-    return tuple(_canonical_value(value) for value in row)
+    row = tuple(row)
+    return row if _AS_IT_IS.issuperset(map(type, row)) else tuple(map(_canonical_value, row))
+
+
+_AS_IT_IS: Final = frozenset((type(None), bool, int, str, bytes, date, datetime))
+"""Types whose values are written in one way only; most rows have no others."""
 
 
 def _canonical_value(value: Any) -> Any:
@@ -76,7 +81,8 @@ def grouped(row: Iterable[Any]) -> Row:
     >>> grouped([-0.0, Decimal("2.00"), float("nan")]) == grouped([0.0, 2, float("nan")])
     True
     """
-    return tuple(0.0 if value is MINUS_ZERO else value for value in canonical(row))
+    row = canonical(row)
+    return tuple(0.0 if value is MINUS_ZERO else value for value in row) if _MinusZero in map(type, row) else row
 
 
 def value_order(row: Row) -> tuple[tuple[int, Any], ...]:
@@ -164,7 +170,7 @@ class RelationHistory(History):
         """
         rows = [(instant, n, canonical(row)) for instant, n, row in changes]
         for instant, _, row in rows:
-            if MINUS_ZERO in row:
+            if _MinusZero in map(type, row):
                 raise ValueError(
                     f"a change of {show(row)} at {format_instant(instant)}: of equal rows the one with 0.0"
                 )

@@ -27,8 +27,8 @@ def cache_folder(*parts: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 def kernels_folder() -> Path:
     """Where the workers of a Spark that Transom starts keep what they have compiled."""
-    reported = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(reported) if reported else cache_folder("kernels")
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(named) if named else cache_folder("kernels")
 
 
 def anything_compiled() -> bool:

@@ -307,10 +307,10 @@ class SparkQuery:
         if last is None or last["batchId"] < number:
             return None
         batches = [last] if last["batchId"] == number else self.progress
-        rows_out = next((each for each in batches if each["batchId"] == number), None)
-        if rows_out is None:
+        event = next((each for each in batches if each["batchId"] == number), None)
+        if event is None:
             return None
-        spent: dict[str, float] = rows_out["durationMs"]
+        spent: dict[str, float] = event["durationMs"]
         waited = spent.get("latestOffset", 0) if self.ending == "stopped" else 0
         return (spent.get("triggerExecution", 0) - waited) / 1000
 

@@ -1,4 +1,7 @@
-"""The Spark runtime: each query is a streaming query, in a session of the user's own or in one that Transom starts."""
+"""The Spark runtime: each query is a streaming query, in a session of the user's own or in one that Transom starts.
+
+It has many imports, since it puts queries together of what others do.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,7 @@ class SparkRuntime:
         return [
             self._query(specs[indexes[0]], run_options)
             if len(indexes) == 1
-            else self._group([(specs[index], sharing.request[index]) for index in indexes], run_options)
+            else self._group([(specs[index], sharing.requests[index]) for index in indexes], run_options)
             for indexes in _together(specs, sharing)
         ]
 
@@ -230,7 +233,7 @@ class _UnitMaker:
 
 
 def _together(specs: Sequence[QuerySpec], sharing: Sharing) -> list[list[int]]:
-    """The places of the orders, those together that are one streaming query."""
+    """The indexes of the queries, those together that are one streaming query."""
     units: list[list[int]] = []
     for index in range(len(specs)):
         group = [i for i in sharing.group_of(index) if specs[i].emit != "latest"]

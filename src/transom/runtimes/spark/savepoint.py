@@ -129,8 +129,8 @@ class TableLog:
     """The log of one partition, as it was read out of Spark's state: it is only read."""
 
     def __init__(self, entries: pa.Table, stop: Stop) -> None:
-        indexes = zip(entries.column("entry").to_pylist(), entries.column("part").to_pylist(), strict=True)
-        self._blobs = dict(zip(indexes, entries.column("blob"), strict=True))
+        keys = zip(entries.column("entry").to_pylist(), entries.column("part").to_pylist(), strict=True)
+        self._blobs = dict(zip(keys, entries.column("blob"), strict=True))
         assert stop.layout is not None
         # Spark counts stages from the last one.
         stage_number = stop.layout.stage_number[state_backend.Header.of(self.header()).fragment]

@@ -79,9 +79,9 @@ def check_workers(spark: SparkSession, needs: Callable[[], Needs] = Needs) -> No
         named = {token: f"the folder of {what}, '{show(wanted.folders[what])}'," for what, token in tokens.items()}
         looked_for = [*((token, 0) for token in named if token is not None), *wanted.files.items()]
         reports = _workers_report(spark, looked_for)
-        indexes = sorted((int(index), host) for host, kind, index in reports if kind == "unseen")
+        at_hosts = sorted((int(index), host) for host, kind, index in reports if kind == "unseen")
         # A file may have gone since it was listed, for everybody.
-        unseen = [(host, looked_for[at][0]) for at, host in indexes if is_there(looked_for[at][0])]
+        unseen = [(host, looked_for[at][0]) for at, host in at_hosts if is_there(looked_for[at][0])]
     for host, kind, report in reports:
         if kind == "version" and report != __version__:
             raise SparkError(
