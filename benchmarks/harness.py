@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
@@ -246,7 +247,7 @@ def measured(benchmark: Benchmark, options: Options, progress: Progress) -> list
     with closing(benchmark.experiments(options)) as experiments:
         for experiment in experiments:
             for cell in experiment.cells:
-                if options.cells and not any(part in str(cell) for part in options.cells):
+                if options.cells and not any(fnmatchcase(str(cell), pattern) for pattern in options.cells):
                     continue
                 progress.say(f"{cell} ..")
                 for outcome in experiment.measure(cell):
@@ -349,7 +350,7 @@ def parser(name: str | None, options: Sequence[Option] = ()) -> argparse.Argumen
         made.add_argument("--plot", metavar="FILE", help="write a chart to this file")
         made.add_argument("--read", metavar="FILE", nargs="+", help="show what --json wrote to these files")
         made.add_argument(
-            "--cells", metavar="TEXT", nargs="+", help="only cells with such a text in what progress says"
+            "--cells", metavar="PATTERN", nargs="+", help="only cells that progress calls so; * is anything"
         )
         for option in options:
             made.add_argument(option.name, help=option.help, **option.how)
