@@ -83,8 +83,9 @@ def test_contestants_that_are_measured_apart_stand_together(capsys: pytest.Captu
 
 
 def test_cells_are_measured_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--json", "--cells", "10", "seven") == 0
-    assert [cell["x"] for cell in json.loads(capsys.readouterr().out)["cells"]] == [10]
+    for patterns in (["1"], ["[1-9]", "seven"]):
+        assert run("--json", "--cells", *patterns) == 0
+        assert [cell["x"] for cell in json.loads(capsys.readouterr().out)["cells"]] == [1]
 
 
 def test_what_was_written_down_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

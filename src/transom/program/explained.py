@@ -123,8 +123,8 @@ def _explained_with_others(planned: Sequence[Planned], index: int, sharing: Shar
         "shared with": [i + 1 for i in others],
     }
     saved = f"made and kept once instead of {len(group)} times"
-    told = f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}: {saved}"
-    together = Explained.of(told, [plan])
+    shown = f"{explain_text(root)}\n{what} #{number} shared with {', '.join(text)}: {saved}"
+    together = Explained.of(shown, [plan])
     together = _with_key(together, root, query)
     together = _with_partitions(together, query, where, shared=f"queries that share a {what} run in one place")
     if not isinstance(request, Sharable) or query.catalogue.options.get("schedule", "off") == "off":
