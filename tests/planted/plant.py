@@ -249,7 +249,7 @@ def not_importable(copy: Path) -> list[str]:
     command += ["--continue-on-collection-errors", "src/transom", "tests"]
     run = subprocess.run(command, cwd=copy, env=environment_of(copy), capture_output=True, text=True)
     if run.returncode not in (0, 1):
-        raise Broken("\n".join(run.stdout.splitlines()[-15:]))
+        raise Broken("\n".join([*run.stdout.splitlines()[-15:], *run.stderr.splitlines()[-15:]]))
     return FAILED.findall(run.stdout)
 
 
