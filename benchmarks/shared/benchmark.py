@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks.chart import Bars, Panel
 from benchmarks.harness import Benchmark, Experiments, Option, Options, Outcomes, Table
-from benchmarks.shared.overload import OVERLOAD_PART
+from benchmarks.shared.overload import OVERLOAD_PART, Rush
 from benchmarks.shared.policies import POLICIES_PART
 from benchmarks.shared.throughput import THROUGHPUT_PART
 
@@ -58,6 +58,7 @@ BENCHMARK: Final = Benchmark(
     settings,
     options=[
         Option("--part", "these parts alone", {"choices": list(PARTS), "nargs": "+"}),
+        Option("--over", "how many times the capacity comes in part c", {"type": float, "default": Rush.over}),
         Option("--runtime", "where part c runs", {"choices": ["local", "spark"], "default": "local"}),
     ],
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -172,6 +172,7 @@ QUICK_RUSH: Final = Rush(0.3, 1.0, 1.0, buffer=500, windows=(50, 100, 200))
 def experiments(options: Options) -> Experiments:
     """A quick run has a short rush, and one policy."""
     rush, policies = (QUICK_RUSH, ("admandf",)) if options.quick else (Rush(), RUSHED)
+    rush = replace(rush, over=getattr(options, "over", rush.over))
     if getattr(options, "runtime", "local") == "spark":
         from benchmarks.shared.overload_on_spark import capacity_on_spark, measure_on_spark
 
@@ -201,7 +202,10 @@ def tables(outcomes: Outcomes) -> list[Table]:
         "missing after", "most rows kept (bound)", "memory before, most, MB", "holds",
     ]  # fmt: skip
     where = " on Spark" if outcomes[0].cell.get("runtime") == "spark" else ""
-    title = f"Rows that come at twice the capacity{where}, of each stream; (row, query) pairs and joined pairs:"
+    over = outcomes[0].cell["rush"]["over"]
+    title = (
+        f"Rows that come at {over:g} times the capacity{where}, of each stream; (row, query) pairs and joined pairs:"
+    )
     return [Table(title, heads, body)]
 
 
