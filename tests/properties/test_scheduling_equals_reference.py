@@ -33,6 +33,7 @@ def with_and_without_a_key(*policies: str, by_day: str) -> list[Any]:
 def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few rows, what is cut into parts only where there are many is cut as well."""
     monkeypatch.setattr(scheduled_work, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(scheduled_work, "GIVEN_AT_ONCE", 3)
     monkeypatch.setattr(scheduled_work, "MOMENT", 2)
 
 

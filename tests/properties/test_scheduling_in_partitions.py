@@ -37,6 +37,7 @@ EXAMPLES = examples(by_day=2, at_night=300)
 def little_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few rows, what is cut into parts only where there are many is cut as well."""
     monkeypatch.setattr(scheduled_work, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(scheduled_work, "GIVEN_AT_ONCE", 3)
     monkeypatch.setattr(scheduled_work, "MOMENT", 2)
 
 

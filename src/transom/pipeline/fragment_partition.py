@@ -288,7 +288,6 @@ class FragmentPartition:
             turn(last=True)
         else:
             return
-        scheduled.join.forget(self.inputs.gates.state.origin)
         self._flush(out)
 
     def _stops_for(self, rows: int, before: int, frontier: int) -> list[int]:

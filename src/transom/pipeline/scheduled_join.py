@@ -181,13 +181,16 @@ class ScheduledJoin:
             if before < frontier:
                 by_span.setdefault((before, frontier), []).append((here[name], level))
         for (before, frontier), going in sorted(by_span.items(), key=lambda each: min(each[1])):
-            all_pairs = self.work.pairs(before, frontier, max(level for _, level in going))
+            most = max(level for _, level in going)
             runners = {index: self.runners[index] for index, _ in sorted(going)}
-            pairs = {columns: picked(all_pairs, columns) for columns in {runner.read for runner in runners.values()}}
-            for index, runner in runners.items():
-                step = Step(before, frontier, origin, runner.state.part.open_ids, last_row=gates.last_row)
-                emit_rows(index, runner.step(pairs[runner.read], {}, step, last_used))
-                state.accounts[runner.spec.name].frontier = frontier
+            for at in [*self.work.cuts(before, frontier, most), frontier]:
+                all_pairs = self.work.pairs(before, at, most)
+                pairs = {read: picked(all_pairs, read) for read in {runner.read for runner in runners.values()}}
+                for index, runner in runners.items():
+                    step = Step(before, at, origin, runner.state.part.open_ids, last_row=gates.last_row)
+                    emit_rows(index, runner.step(pairs[runner.read], {}, step, last_used))
+                    state.accounts[runner.spec.name].frontier = at
+                before = at
         return bool(by_span)
 
     def forget(self, origin: int | None) -> None:

@@ -6,6 +6,7 @@ it were seen to have; both are logged with the plan of the batch.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,9 +81,10 @@ class ScheduledPartition:
     def turn(self, gates: InputGates, last_used: int, emit_rows: Emit, last: bool) -> None:
         """A step of work; and more of them as long as too much waits, or as there is no batch to come."""
         while True:
-            seconds = self.join.counters.seconds
+            started = time.perf_counter()
             self.join.turn(self.clock.now() + self.join.schedule.budget, gates, last_used, emit_rows)
-            self.seconds += self.join.counters.seconds - seconds
+            self.seconds += time.perf_counter() - started  # with what queries make of the pairs
+            self.join.forget(gates.state.origin)
             if not self.join.full and (not (last and self._all) or self.join.at_rest(gates)):
                 return
 

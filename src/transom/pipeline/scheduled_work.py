@@ -35,6 +35,7 @@ INTERVAL: Final = 500_000
 """The load is measured twice a second."""
 
 PAIRS_AT_ONCE: Final = 1 << 16
+GIVEN_AT_ONCE: Final = 1 << 18
 _ROWS_AT_ONCE: Final = 1 << 12
 EFFORT_OF_A_RUN: Final = 1 << 13
 EFFORT_OF_A_ROW: Final = 1 << 4
@@ -229,6 +230,15 @@ class ScheduledWork:
             if first < side.arrived:
                 frontier = min(frontier, int(side.t[first - side.first]))
         return frontier
+
+    def cuts(self, before: int, frontier: int, level: int) -> list[int]:
+        """Instants between which few enough pairs were found to be given to the queries at once."""
+        found = [of_run.ta for of_run in self.state.pairs if of_run.done < level]
+        times = [ta[slice(*np.searchsorted(ta, (before, frontier)))] for ta in found]
+        if sum(map(len, times)) <= GIVEN_AT_ONCE:
+            return []
+        instants = np.unique(np.sort(np.concatenate(times))[GIVEN_AT_ONCE::GIVEN_AT_ONCE]).tolist()
+        return [at for at in instants if at > before]
 
     def pairs(self, before: int, frontier: int, level: int) -> Delta:
         """What was found up to a level of rows that came between two instants, in that order."""
