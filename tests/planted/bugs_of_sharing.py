@@ -264,6 +264,13 @@ SHARING: Final = (
         "a batch that runs again on Spark does other work than the first time, and rows are lost or there twice",
     ),
     Bug(
+        "pieces_begin_where_the_first_did",
+        "pipeline/scheduled_join.py",
+        "                before = at\n",
+        "",
+        "of many pairs that are found at once the first are given again and again",
+    ),
+    Bug(
         "pairs_of_those_who_wait_forgotten",
         "pipeline/scheduled_join.py",
         "begun.policy, begun.pairs = state.policy, state.pairs",
