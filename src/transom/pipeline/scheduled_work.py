@@ -233,8 +233,8 @@ class ScheduledWork:
 
     def cuts(self, before: int, frontier: int, level: int) -> list[int]:
         """Instants between which few enough pairs were found to be given to the queries at once."""
-        found = [of_run.ta for of_run in self.state.pairs if of_run.done < level]
-        times = [ta[slice(*np.searchsorted(ta, (before, frontier)))] for ta in found]
+        all_times = [of_run.ta for of_run in self.state.pairs if of_run.done < level]
+        times = [ta[slice(*np.searchsorted(ta, (before, frontier)))] for ta in all_times]
         if sum(map(len, times)) <= GIVEN_AT_ONCE:
             return []
         instants = np.unique(np.sort(np.concatenate(times))[GIVEN_AT_ONCE::GIVEN_AT_ONCE]).tolist()
